@@ -20,7 +20,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual import certified
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
-from mercer.places.torch import ENGINE, device_rounds, fused, stored  # noqa: E402  # after the skip without torch
+from mercer.places.torch import ENGINE, device_rounds, fused, square_sums, stored  # noqa: E402  # after the skip without torch
 from mercer.places.torch import field as torch_field  # noqa: E402  # after the skip without torch
 from mercer.places.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
 from mercer.places.torch.device_rounds import DeviceRounds, StoredBlocks  # noqa: E402  # after the skip without torch
@@ -88,6 +88,50 @@ def test_columns_of_few_rows_are_divided_among_programs(n, monkeypatch):
         fused.narrow64(*left, *right, weights[:, 0].contiguous()).cpu(), wanted[:, 0].cpu(), atol=1e-11
     )
     np.testing.assert_allclose(fused.sums(*left, *right, weights).cpu(), wanted.cpu(), atol=1e-11)
+
+
+@pytest.mark.parametrize("d", [3, 40, 100])
+@pytest.mark.parametrize("n", [5, 400])
+def test_sums_of_differences_keep_the_digits_of_samples_far_from_their_mean(d, n, monkeypatch):
+    monkeypatch.setattr(fused, "_COLUMNS_AT_ONCE", 320)
+    monkeypatch.setattr(fused, "_LEAST_SPAN", 64)
+    X, Z = data(n, d) + 1e6, data(1010, d, seed=1) + 1e6
+    factor = -0.7 / d
+    values = torch.exp2(factor * (X[:, None, :] - Z[None, :, :]).square().sum(dim=2))
+    for weights in (data(1010, 1, seed=2)[:, 0], data(1010, 3, seed=3)):
+        found = fused.sums_of_differences(X, Z, factor, weights)
+        np.testing.assert_allclose(found.cpu(), (values @ weights).cpu(), rtol=0, atol=1e-13 * 1010)
+
+
+@pytest.mark.parametrize("outputs", [0, 1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_square_sums_are_those_of_all_values(dtype, outputs, monkeypatch):
+    """Blocks of rows and spans of columns that do not divide their number, in several calls."""
+    monkeypatch.setattr(square_sums, "_BLOCK_ROWS", 192)
+    monkeypatch.setattr(square_sums, "_SPAN", 64)
+    monkeypatch.setattr(square_sums, "_STORED_BYTES", 128 * 8 * 3)
+    x, norms = prepared(data(901, 5), Gaussian(0.1), dtype)
+    weights = data(901, outputs or 1, seed=2).to(dtype)
+    assert square_sums.halves(x, weights) == (dtype == torch.float32 or fused.adds_all(x))
+    if not fused.adds_all(x):
+        pytest.skip("this Triton does not multiply float64 matrices")
+    wanted = truth(x, norms, x, norms) @ weights.double()
+    found = square_sums.square_sums(x, norms, weights if outputs else weights[:, 0])
+    assert found.dtype == torch.float64
+    tolerance = 1e-4 if dtype == torch.float32 else 1e-11
+    np.testing.assert_allclose(found.cpu(), (wanted if outputs else wanted[:, 0]).cpu(), atol=tolerance)
+
+
+def test_products_with_all_of_k_use_its_symmetry(monkeypatch):
+    """They are within the bounds that products of single rows obey too."""
+    X = data(700, 3)
+    monkeypatch.setattr(square_sums, "_BLOCK_ROWS", 192)
+    monkeypatch.setattr(square_sums, "_SPAN", 64)
+    gram = ENGINE.gram(Gaussian(0.2), ENGINE.samples(X), 10**9, 1, 0.0)
+    coefficients = np.random.default_rng(0).normal(size=700)
+    found, rows = gram.product_bound(coefficients), gram.product_bound(coefficients, np.arange(0, 700, 2))
+    assert (np.abs(found.value[::2] - rows.value) <= found.error[::2] + rows.error).all()
+    assert not np.array_equal(found.value[::2], rows.value)
 
 
 def test_conjugate_gradients_on_fused_sums(monkeypatch):

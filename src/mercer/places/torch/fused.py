@@ -383,7 +383,7 @@ def sums_of_differences(x: Any, z: Any, factor: float, weights: Any) -> Any:
         Z = z[block].T.contiguous()
         _differences64[(triton.cdiv(n, _TILE64), len(parts))](
             X, Z, weights[block], F, _powers(x.device), parts, n, Z.shape[1], d, span,
-            COUNT=len(POWERS), BM=_TILE64, BN=_TILE64, num_warps=8,
+            COUNT=len(POWERS), BM=_TILE64, BN=_TILE64, num_warps=4,
         )  # fmt: skip
 
     if weights.ndim > 1:

@@ -19,7 +19,7 @@ from mercer.places.host.pair_place import Layout, PairPlace
 from mercer.places.host.prepared import EXACT
 from mercer.places.protocols import LinearGram
 from mercer.places.rounding import DOUBLE, Rounding
-from mercer.places.torch import fused
+from mercer.places.torch import fused, square_sums
 from mercer.places.torch.factor import (
     TorchFloat64Matrix,
     add_gram,
@@ -243,7 +243,7 @@ class TorchGram:
         in_call = None
         if formula.fuses or formula.fuses_differences:
             in_call = fused.successive_additions(self.features, of_differences=formula.fuses_differences)
-        in_sequence = (in_call or _SUMMED_COLUMNS) + len(J) // _SUMMED_COLUMNS + 8
+        in_sequence = (in_call or _SUMMED_COLUMNS) + len(J) // _SUMMED_COLUMNS + 8  # square_sums adds up fewer calls
         level = EXACT if formula.differences else np.float64
         return rounding.errors(sizes[index], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 
@@ -335,8 +335,9 @@ class TorchGram:
     def device_product(self, C: Floats, J: Indices, rows: Indices | None, dtype: Any, proven: bool) -> Any:
         """Return K C on this device; only the rows J of C are not 0."""
         left = self.prepared_rows(None if rows is None else index_tensor(rows, self.like), dtype)
-        right = self.prepared_rows(index_tensor(J, self.like), dtype)
-        return self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven)
+        are_all = len(J) == self.n
+        right = self.prepared_rows(None if are_all else index_tensor(J, self.like), dtype)
+        return self.device_sums(left, right, to_device(C if are_all else C[J], self.like), dtype, proven=proven)
 
     def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
         left, right = (self.prepared_rows(index_tensor(rows, self.like), dtype) for rows in (I, J))
@@ -396,6 +397,11 @@ class TorchGram:
             out[block] = self._sums_of(rows, right, weights, dtype, proven, is_fused)
 
         outputs = weights.shape[1] if weights.ndim == 2 else 1
+        if self.fuses and isinstance(left, PreparedRows) and left is right:
+            x, norms = left.parts[0]
+            if square_sums.halves(x, weights):
+                self.evaluations += n * m // 2
+                return self.scale * square_sums.square_sums(x, norms, weights)
         is_fused = self._adds_differences(dtype) or (self.fuses and fused.adds_fast(dtype, self.features, outputs))
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
