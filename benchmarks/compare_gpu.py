@@ -3,8 +3,8 @@
     python benchmarks/compare_gpu.py [--device cuda] [--mnist FILE.npz] [--rows 200000 1000000] [--repeats 3] [--cpu]
     python benchmarks/compare_gpu.py --breadth 100000 [--cpu]
     python benchmarks/compare_gpu.py --kernels                      kernels of our own, by themselves; needs a GPU
-    python benchmarks/compare_gpu.py --whole [--mnist FILE.npz]     all of it: fits, ridge, search, predictions, memory
 
+`python benchmarks/report.py --sections gpu` measures what the pages state (gpu_section.py).
 Data are on the device before the clock starts; times are the minimum of repeats after one that is not counted. The
 pass is n × support vectors Gaussian values in float32 and their sums, which no solver can do without.
 """
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from compare_tuning import torchkm_data
 
 import mercer
 
@@ -139,57 +138,6 @@ def kernels() -> None:
             )
 
 
-def whole(n: int, device: Any, torch: Any, synchronize: Any, repeats: int) -> None:
-    """What is asked of a device beside single fits: kernel ridge, a search, predictions, memory; of a million rows."""
-    X, y = mixture(n)
-    few = n // 20
-    there = torch.as_tensor(X, device=device)
-    target = np.sin(3 * X[:few, 0]) + X[:few, 1]
-    ridge = mercer.RLSRegressor(gamma=0.05, cache_size=100_000)
-    seconds, model = timed(lambda: ridge.fit(there[:few], target), repeats, synchronize)
-    print(f"RLSRegressor {few:,}: {seconds:.2f} s (asked 6), gap {model.certificate_.relative_gap:.1e}", flush=True)
-    for m in (n // 98, n // 333):
-        model = mercer.SVC(C=1e-3, gamma=0.05, cache_size=100_000).fit(there[:m], y[:m])
-        vectors = len(model.support_)
-        seconds, labels = timed(lambda: model.predict(there), repeats, synchronize)  # noqa: B023  # called in this turn
-        bound = one_pass(there, vectors, 0.05, torch)
-        begun = time.perf_counter()
-        with mercer.config_context(device="cpu"):
-            own = model.predict(X)
-        here = time.perf_counter() - begun
-        same = np.mean(own == np.asarray(torch.as_tensor(labels).cpu()))
-        print(
-            f"predict {n:,} with {vectors} vectors: {seconds:.4f} s, one pass {bound:.4f} s, core {here:.2f} s, "
-            f"{here / seconds:.1f} times (asked 20 with 10,000), {same:.6f} of the labels are the same",
-            flush=True,
-        )
-    for name, (Z, labels_, gamma), prices in (
-        ("TorchKM's clusters and grid", torchkm_data(n // 50, 100), 1.0 / (2 * (n // 50) * np.logspace(3, -3, 50))),
-        ("mixture, C from 0.01 to 100", (*mixture(n // 50, 100), 0.005), np.logspace(-2, 2, 50)),
-    ):
-        machine = mercer.SVC(gamma=gamma, gap_tol=1e-4, cache_size=100_000)
-        placed = torch.as_tensor(np.asarray(Z), device=device)
-        for limit in (5.0, 90.0):  # the first one warms up
-            begun = time.perf_counter()
-            grid = {"C": prices if limit > 5 else prices[:2]}
-            found = mercer.tune(machine, placed, labels_, grid=grid, cv=10, skip=False, refit=False, max_time=limit)
-            seconds = time.perf_counter() - begun
-        done = int(np.isfinite(found.cv_results_["relative_gap"]).sum())
-        print(
-            f"tune {n // 50:,} x 100, {name}: {seconds:.2f} s (asked 8), {done} of 50 prices, largest relative gap "
-            f"{np.nanmax(found.cv_results_['relative_gap']):.1e}, best {found.best_score_:.4f} at {found.best_params_}",
-            flush=True,
-        )
-    if device.type == "cuda":
-        for size in (100_000, 2_000):
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-            begun = time.perf_counter()
-            proof = mercer.SVC(C=1, gamma=0.05, cache_size=size).fit(there, y).certificate_
-            seconds, most = time.perf_counter() - begun, torch.cuda.max_memory_allocated() / 1e9
-            print(f"{n:,} with cache_size={size}: {seconds:.2f} s, {most:.1f} GB, dual {proof.dual:.9g}", flush=True)
-
-
 def main() -> None:
     """Print one line per case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -200,7 +148,6 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="fit with this machine's core too")
     parser.add_argument("--breadth", type=int, help="other machines, with this many rows, instead")
     parser.add_argument("--kernels", action="store_true", help="kernels of our own instead")
-    parser.add_argument("--whole", action="store_true", help="200,000 and 1,000,000 rows, and all else that is asked")
     parser.add_argument("--alone", type=int, help="variables from which on the device takes rounds by itself")
     given = parser.parse_args()
     import torch
@@ -213,7 +160,7 @@ def main() -> None:
     if given.kernels:
         kernels()
         return
-    given.rows = given.rows or ([200_000, 1_000_000] if given.whole else [20_000])
+    given.rows = given.rows or [20_000]
 
     device = torch.device("cpu" if given.device == "torch-cpu" else given.device)
     synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
@@ -248,9 +195,6 @@ def main() -> None:
             here = type(machine)(**machine.get_params(deep=False)).fit(X, y)
             line += f"  core {time.perf_counter() - start:.2f} s, dual {here.certificate_.dual / found.dual - 1:+.1e}"
         print(line, flush=True)
-    if given.whole:
-        with mercer.config_context(device=given.device):
-            whole(max(given.rows), device, torch, synchronize, given.repeats)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -131,6 +132,7 @@ def machine(packages: Iterable[str], threads: int) -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "cpu": _cpu_model(),
+        **_cuda(),
         "cores": os.cpu_count(),
         "threads": threads,
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
@@ -138,6 +140,16 @@ def machine(packages: Iterable[str], threads: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
     }
+
+
+def _cuda() -> dict[str, str]:
+    """The name of the first CUDA device and the version of its driver; empty without one."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"gpu": " with driver ".join(part.strip() for part in told.splitlines()[0].split(","))} if told else {}
 
 
 def version(package: str) -> str:

@@ -3,6 +3,7 @@
     python benchmarks/report.py --data FOLDER              all sections, at most 30 minutes on two idle cores
     python benchmarks/report.py --data FOLDER --quick      small sizes, a few minutes
     python benchmarks/report.py --sections small,threads   some sections; the others stay as they were measured
+    python benchmarks/report.py --sections gpu             on a computer with a CUDA device and torch
     python benchmarks/report.py --pages                    no measurement: write the pages from the JSON files
 
 FOLDER holds the .npz files that benchmarks/data.py fetches; without it, generated sets and those of scikit-learn are
@@ -35,7 +36,7 @@ import report_sections
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
     *("mercer", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "libsvm-official", "liblinear-official"),
-    *("shap", "pandas", "dask"),
+    *("shap", "pandas", "dask", "torch", "triton"),
 )
 # Seconds that all sections may take together.
 TOTAL = 1740.0
@@ -48,7 +49,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="FOLDER", help="where the .npz files are")
     parser.add_argument("--quick", action="store_true", help="small sizes, one repeat")
-    parser.add_argument("--sections", default=",".join(report_sections.SECTIONS), help="names with commas between them")
+    parser.add_argument(
+        "--sections",
+        default=",".join(report_sections.DEFAULT),
+        help="names with commas between them; by default all but gpu",
+    )
     parser.add_argument("--threads", type=int, default=2, help="for everybody; 2 unless told")
     parser.add_argument("--repeats", type=int, help="3 unless told, 1 with --quick")
     parser.add_argument("--peers", help="some of the competitors in kernel classification, such as sklearn,libsvm")

@@ -96,7 +96,8 @@ def _programs(folder: Path) -> str:
 def _title(results: Record) -> str:
     facts = results["machine"]
     quick = ", quick run" if results.get("quick") else ""
-    return f"{facts['cpu']}, {facts['date'][:10]}{quick}"
+    card = f"{facts['gpu'].partition(' with')[0]} and " if "gpu" in facts else ""
+    return f"{card}{facts['cpu']}, {facts['date'][:10]}{quick}"
 
 
 def _machine(name: str, results: Record) -> str:
@@ -106,8 +107,9 @@ def _machine(name: str, results: Record) -> str:
     versions = ", ".join(f"{one} {number}" for one, number in facts["versions"].items() if number != "not installed")
     absent = [one for one, number in facts["versions"].items() if number == "not installed"]
     load = "" if facts["load"] is None else f"load {facts['load']:.1f} at the start; "
+    card = f"{facts['gpu']}; " if "gpu" in facts else ""
     lines = [
-        f"{facts['cores']} cores, {facts['threads']} threads for everybody; instructions of mercer's core: "
+        f"{facts['cores']} cores, {facts['threads']} threads for everybody; {card}instructions of mercer's core: "
         f"{facts['level']}; {load}{facts['system']}; Python {facts['python']}, {versions}; commit {facts['commit']} "
         f"(`benchmarks/results/{name}`)."
     ]

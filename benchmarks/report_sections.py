@@ -113,7 +113,12 @@ def growth_in_d(run: Run) -> Iterator[Record]:
         yield from svc_sections.growth_in_d(run.svc(("mercer", "sklearn", "sklearnex"), patience=60.0), n, features)
 
 
-_THREADS = (Row("letter", 10, form="standardised"), Row("usps", 10, form="standardised"), Row("mixture", 1, 50_000))
+_THREADS = (
+    Row("letter", 10, form="standardised"),
+    Row("usps", 10, form="standardised"),
+    Row("mnist", 1, 10_000, "standardised"),
+    Row("mixture", 1, 100_000),
+)
 
 
 def threads(run: Run) -> Iterator[Record]:
@@ -151,6 +156,26 @@ def least_squares(run: Run) -> Iterator[Record]:
     if folder and not run.quick:
         for name in compare_nystrom.SETTINGS:
             yield {"kind": "landmarks", **compare_nystrom.compare(Path(folder), name, 2)}
+
+
+def gpu(run: Run) -> Iterator[Record]:
+    """Time fits, kernel ridge, predictions and searches on a CUDA device, beside the host."""
+    import importlib.util
+
+    if importlib.util.find_spec("torch") is None:
+        run.skipped.append("all of it: torch is not installed")
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        run.skipped.append("all of it: torch finds no CUDA device")
+        return
+    import gpu_section
+
+    mnist = Path(run.folder or "") / "mnist.npz"
+    if run.folder is None or not mnist.exists():
+        run.skipped.append("mnist: there is no mnist.npz in the folder of --data")
+    yield from gpu_section.measure(mnist if run.folder and mnist.exists() else None, run.quick, run.repeats)
 
 
 def cluster(run: Run) -> Iterator[Record]:
@@ -241,22 +266,24 @@ def tables(run: Run) -> Iterator[Record]:
         yield {"data": name, "n": len(frame), "scores": scores, "standard errors": errors, "cpu seconds": spent}
 
 
-# Seconds add up to less than report.py's total, the most important sections first.
+# Seconds of the sections that run by default add up to less than report.py's total, the most important ones first.
 SECTIONS = {
     "fits": Section(fits, 660.0, 60.0),
-    "small": Section(small, 40.0, 15.0),
-    "growth": Section(growth, 100.0, 20.0),
-    "growth_in_d": Section(growth_in_d, 50.0, 15.0),
+    "small": Section(small, 80.0, 15.0),
+    "growth": Section(growth, 70.0, 20.0),
+    "growth_in_d": Section(growth_in_d, 60.0, 15.0),
     "threads": Section(threads, 50.0, 15.0),
-    "linear": Section(linear, 150.0, 20.0),
+    "linear": Section(linear, 290.0, 20.0),
     "shapley": Section(shapley, 50.0, 20.0),
     "compression": Section(compression, 100.0, 20.0, threads=1),
-    "tuning": Section(tuning, 130.0, 20.0),
-    "calibration": Section(calibration, 50.0, 15.0),
+    "tuning": Section(tuning, 110.0, 20.0),
+    "calibration": Section(calibration, 40.0, 15.0),
     "least_squares": Section(least_squares, 80.0, 15.0),
-    "cluster": Section(cluster, 80.0, 30.0),
-    "tables": Section(tables, 90.0, 20.0),
+    "cluster": Section(cluster, 40.0, 30.0),
+    "tables": Section(tables, 60.0, 20.0),
+    "gpu": Section(gpu, 300.0, 60.0),
 }
+DEFAULT = tuple(name for name in SECTIONS if name != "gpu")
 
 
 def threads_of(name: str, threads: int) -> int:

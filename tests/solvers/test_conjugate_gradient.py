@@ -116,7 +116,7 @@ def test_runs_aim_at_residuals_that_coarse_products_reach():
         R = b - A @ X
         return ResidualCheck(R, np.sum(R * R, axis=0), np.array([1e-16]))
 
-    X, last, steps, reason = conjugate_gradient_to_gap(
+    X, _, steps, reason = conjugate_gradient_to_gap(
         b.shape, check, exact, lambda R: R, np.sqrt, Stop(0.0, 1000), coarse=coarse
     )
     assert reason == "converged"

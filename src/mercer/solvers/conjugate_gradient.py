@@ -80,10 +80,10 @@ def conjugate_gradient(
     The columns are independent, but the products with A are computed for all at once; a column that has converged no
     longer changes. `steps` is the number of steps of earlier calls. A step uses the `coarse` product if its error moves
     no residual by more than a small share of its target: that is so sooner or later, since steps get shorter. If the
-    first coarse product is too inexact, the run may aim at a larger residual that allows it, and also "converges" there.
-    The reason is "stalled" if no open column has a direction of positive curvature, which happens by rounding. (Saad,
-    Iterative Methods for Sparse Linear Systems, Alg. 9.1; Simoncini and Szyld, "Theory of inexact Krylov subspace
-    methods", 2003.)
+    first coarse product is too inexact, the run may aim at a larger residual that allows it, and its reason is
+    "converged" there. The reason is "stalled" if no open column has a direction of positive curvature, which happens by
+    rounding. (Saad, Iterative Methods for Sparse Linear Systems, Alg. 9.1; Simoncini and Szyld, "Theory of inexact
+    Krylov subspace methods", 2003.)
     """
     # 1. Start from X = 0: residual R = B, preconditioned residual Z, direction P.
     X, R = np.zeros(B.shape), B.copy()
@@ -111,7 +111,10 @@ def conjugate_gradient(
                 step = _step_lengths(P, AP, rho, is_open)
                 if error is not None:
                     least_target = (step * error / _HARMLESS_SHARE)[is_open]
-                    if steps == first_steps and (_RUN_MARGIN * least_target <= _WORTHWHILE_SHARE * norms[is_open]).all():
+                    if (
+                        steps == first_steps
+                        and (_RUN_MARGIN * least_target <= _WORTHWHILE_SHARE * norms[is_open]).all()
+                    ):
                         target[is_open] = np.maximum(target[is_open], _RUN_MARGIN * least_target)
                     excess = float(np.max(least_target / target[is_open]))
                     if not (step.any() and excess <= 1):
@@ -137,7 +140,7 @@ def conjugate_gradient(
 
 
 def _step_lengths(P: Floats, AP: Floats, rho: Floats, is_open: Flags) -> Floats:
-    """Return the step to the minimum along each column of P, 0 for columns that are closed or not of positive curvature.
+    """Return the step to the minimum along each column of P; 0 if it is closed or has no positive curvature.
 
     `rho` is the inner product of the residual with the preconditioned residual.
     """

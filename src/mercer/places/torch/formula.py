@@ -86,8 +86,8 @@ class Formula:
     def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False, fuses: bool = False) -> Formula:
         """Build the formula for samples like X, whose mean is the centre; `of_differences` prefers differences.
 
-        With `fuses`, fused Triton kernels add up the values of a Gaussian if they exist: from rows that are prepared for
-        them, or from differences.
+        With `fuses`, fused Triton kernels add up the values of a Gaussian where they exist, from rows that are prepared
+        for them or from differences.
         """
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)

@@ -356,7 +356,9 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
     n, m = t.shape
     out = torch.empty(n, dtype=torch.float64, device=t.device)
     with on(t):
-        _sums64[(triton.cdiv(n, 4),)](t, x_norms, z_norms, weights, _powers(t.device), out, n, m, COUNT=len(POWERS), BM=4, BN=512)
+        _sums64[(triton.cdiv(n, 4),)](
+            t, x_norms, z_norms, weights, _powers(t.device), out, n, m, COUNT=len(POWERS), BM=4, BN=512
+        )
     return out
 
 

@@ -87,4 +87,3 @@ def square_sums(x: Any, norms: Any, weights: Any) -> Any:
                 out[block] += along_rows.sum(dim=0)
                 out[begin:end] += along_columns.sum(dim=0, dtype=torch.float64)
     return out
-
