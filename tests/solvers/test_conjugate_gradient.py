@@ -1,9 +1,12 @@
 """Kernel ridge regression by preconditioned conjugate gradients against a direct solve and the dual problem's proof."""
 
+import time
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from mercer import RLSRegressor
+from mercer import RLSRegressor, _core
 from mercer.certificates.dual import certify_dual
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.places import gram_for
@@ -16,6 +19,7 @@ from mercer.solvers.conjugate_gradient import (
     landmark_count,
     residual_variances,
 )
+from mercer.solvers.least_squares import cg
 from mercer.solvers.least_squares.cg import solve_ridge
 from mercer.solvers.solution import Stop
 
@@ -225,3 +229,20 @@ def test_reports_come_before_every_iteration():
     assert steps == sorted(steps)
     assert steps[0] == 0
     assert float(seen[-1].split()[3]) <= 1.0
+
+
+def test_max_time_ends_the_pass_of_a_higher_precision(monkeypatch):
+    """That pass took a minute for 200,000 rows on a device, whatever max_time said."""
+
+    def endless(*args):
+        while True:
+            _core.check_stop()
+            time.sleep(0.001)
+
+    monkeypatch.setattr(cg, "certify_solution", endless)
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        model = RLSRegressor(solver="cg", gamma=0.2, max_time=1.0).fit(X, Y[:, 0])
+    assert model.stop_reason_ == "max_time"
+    direct = RLSRegressor(solver="cholesky", gamma=0.2).fit(X, Y[:, 0]).certificate_
+    assert model.certificate_.dual <= direct.primal <= model.certificate_.primal * (1 + 1e-12)
+    assert model.certificate_.relative_gap < 1e-6

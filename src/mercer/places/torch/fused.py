@@ -39,7 +39,7 @@ _COLUMNS_AT_ONCE, _WIDE_COLUMNS = 32_768, 8_192
 # Programs that occupy a large device, and least number of columns of one program in a float64 sum of few rows.
 _PROGRAMS, _LEAST_SPAN = 1024, 256
 # Up to these numbers of outputs each is summed by itself, in float32 and in float64.
-_SINGLE_OUTPUTS, _SINGLE_OUTPUTS64 = 3, 10
+SINGLE_OUTPUTS, _SINGLE_OUTPUTS64 = 3, 10
 # With more columns of weights than this, torch computes the sums, from a tile of values that serves all of them.
 _MOST_OUTPUTS = 64
 # True if Triton's interpreter runs the kernels on the host, for tests.
@@ -173,7 +173,7 @@ if triton is not None:
         tl.store(OUT + r[:, None].to(tl.int64) * m + c[None, :], values, mask=(r[:, None] < n) & (c[None, :] < m))
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _power(e, P, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    def power(e, P, COUNT: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """Return 2^e for e ≤ 0, computed as in `power_of_two` of numbers.py."""
         e = tl.maximum(e, -1100.0)
         whole = tl.floor(e + 0.5)
@@ -199,7 +199,7 @@ if triton is not None:
             t = tl.load(T + r[:, None].to(tl.int64) * m + c[None, :], mask=is_entry, other=0.0)
             nz = tl.load(NZ + c, mask=c < m, other=0.0)
             weight = tl.load(C + c, mask=c < m, other=0.0)
-            values = _power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
+            values = power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
             total += tl.sum(tl.where(is_entry, values * weight[None, :], 0.0), 1)
         tl.store(OUT + r, total, mask=r < n)
 
@@ -219,7 +219,7 @@ if triton is not None:
             nz = tl.load(NZ + c, mask=c < m, other=0.0)
             weight = tl.load(C + c, mask=c < m, other=0.0)
             t = tl.dot(x, z, out_dtype=tl.float64)
-            values = _power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
+            values = power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
             total += tl.sum(values * weight[None, :], 1)
         tl.store(OUT + tl.program_id(1).to(tl.int64) * n + r, total, mask=r < n)
 
@@ -239,13 +239,16 @@ if triton is not None:
         for start in range(first, last, BN):
             c = start + tl.arange(0, BN)
             t = tl.zeros([BM, BN], tl.float64)
-            for k in range(d):
-                x = tl.load(X + k.to(tl.int64) * n + r, mask=r < n, other=0.0)
-                z = tl.load(Z + k.to(tl.int64) * m + c, mask=c < last, other=0.0)
+            x_feature, z_feature = X + r, Z + c
+            for _ in range(d):
+                x = tl.load(x_feature, mask=r < n, other=0.0)
+                z = tl.load(z_feature, mask=c < last, other=0.0)
                 difference = x[:, None] - z[None, :]
                 t += difference * difference
+                x_feature += n
+                z_feature += m
             weight = tl.load(C + c, mask=c < last, other=0.0)
-            values = _power(factor * t, P, COUNT)
+            values = power(factor * t, P, COUNT)
             total += tl.sum(values * weight[None, :], 1)
         tl.store(OUT + tl.program_id(1).to(tl.int64) * n + r, total, mask=r < n)
 
@@ -257,7 +260,7 @@ def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = 
     `moved` may restrict the sum: it holds the indices j and their number.
     """
     if weights.ndim > 1:
-        single_output = weights.shape[1] <= _SINGLE_OUTPUTS and weights.dtype == torch.float32
+        single_output = weights.shape[1] <= SINGLE_OUTPUTS and weights.dtype == torch.float32
         if not single_output and adds_several(x, weights.shape[1]):
             return _sums_for_columns(x, x_norms, z, z_norms, weights.double())
         columns = [sums(x, x_norms, z, z_norms, column.contiguous()) for column in weights.T]
@@ -357,7 +360,7 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
     out = torch.empty(n, dtype=torch.float64, device=t.device)
     with on(t):
         _sums64[(triton.cdiv(n, 4),)](
-            t, x_norms, z_norms, weights, _powers(t.device), out, n, m, COUNT=len(POWERS), BM=4, BN=512
+            t, x_norms, z_norms, weights, powers(t.device), out, n, m, COUNT=len(POWERS), BM=4, BN=512
         )
     return out
 
@@ -368,7 +371,7 @@ def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     def add(block: slice, span: int, parts: Any) -> None:
         n, d = x.shape
         _narrow64[(triton.cdiv(n, _TILE64), len(parts))](
-            x, x_norms, z[block], z_norms[block], weights[block], _powers(x.device), parts, n, len(z[block]), span,
+            x, x_norms, z[block], z_norms[block], weights[block], powers(x.device), parts, n, len(z[block]), span,
             D=d, COUNT=len(POWERS), BM=_TILE64, num_warps=4,
         )  # fmt: skip
 
@@ -384,7 +387,7 @@ def sums_of_differences(x: Any, z: Any, factor: float, weights: Any) -> Any:
         n, d = x.shape
         Z = z[block].T.contiguous()
         _differences64[(triton.cdiv(n, _TILE64), len(parts))](
-            X, Z, weights[block], F, _powers(x.device), parts, n, Z.shape[1], d, span,
+            X, Z, weights[block], F, powers(x.device), parts, n, Z.shape[1], d, span,
             COUNT=len(POWERS), BM=_TILE64, BN=_TILE64, num_warps=4,
         )  # fmt: skip
 
@@ -413,6 +416,6 @@ def _sums_in_spans(x: Any, m: int, add: Callable[[slice, int, Any], None]) -> An
 
 
 @cache
-def _powers(device: Any) -> Any:
-    """Return the coefficients of `_power` on a device."""
+def powers(device: Any) -> Any:
+    """Return the coefficients of `power` on a device."""
     return torch.tensor(POWERS, dtype=torch.float64, device=device)

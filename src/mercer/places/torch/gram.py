@@ -10,7 +10,6 @@ import numpy as np
 
 from mercer.kernels import Kernel
 from mercer.places.ball import Ball
-from mercer.places.choose import gram_for
 from mercer.places.factor import has_negative_direction
 from mercer.places.gram import BoundedProducts, Eigensystem, Factor, Field, Float64Matrix, Gram, LandmarkFactor
 from mercer.places.host.joint_field import HostJointField
@@ -18,7 +17,7 @@ from mercer.places.host.linear_gram import linear_scale, linear_terms
 from mercer.places.host.pair_place import Layout, PairPlace
 from mercer.places.host.prepared import EXACT
 from mercer.places.protocols import LinearGram
-from mercer.places.rounding import DOUBLE, Rounding
+from mercer.places.rounding import DOUBLE
 from mercer.places.torch import fused, square_sums
 from mercer.places.torch.factor import (
     TorchFloat64Matrix,
@@ -29,11 +28,12 @@ from mercer.places.torch.factor import (
     landmark_factor_of,
 )
 from mercer.places.torch.field import TorchField
-from mercer.places.torch.formula import Formula, PreparedRows, UnpreparedRows
+from mercer.places.torch.formula import PreparedRows
 from mercer.places.torch.memory import explain_matrix_shortage, explain_shortage, in_strips, tile_bytes
 from mercer.places.torch.numbers import dtype_of, floats, index_tensor, matmul, to_device, to_host, torch
 from mercer.places.torch.rows import TorchLinearGram
 from mercer.places.torch.samples import TorchSamples
+from mercer.places.torch.shared_samples import TorchSharedSamples
 from mercer.places.torch.stored import TorchFloat32Matrix
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
@@ -52,78 +52,6 @@ _WHITENED_BYTES = 1 << 30
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
 # Up to this number of rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
-
-
-class TorchSharedSamples:
-    """Data that a Gram and its views share: samples, their prepared rows, and whether K was refuted."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        X: TorchSamples,
-        budget: int,
-        n_threads: int,
-        constant: float,
-        *,
-        of_differences: bool = False,
-    ) -> None:
-        self.kernel, self.X, self.constant, self.n_threads = kernel, X, constant, n_threads
-        self.precomputed, self._of_differences = kernel.accepts == "gram", of_differences
-        self.formula = (
-            None if self.precomputed else Formula.of(kernel, X.rows, of_differences=of_differences, fuses=True)
-        )
-        self.refuted = False
-        self._budget = budget
-        self._prepared: dict[Any, PreparedRows] = {}  # by precision
-
-    def prepared(self, dtype: Any) -> PreparedRows | UnpreparedRows:
-        """Return all rows in a precision, prepared once if they fit half of the budget."""
-        assert self.formula is not None
-        if dtype not in self._prepared:
-            needed_bytes = self.X.n_entries * dtype.itemsize
-            if 2 * needed_bytes > self._budget:
-                return UnpreparedRows(self.formula, self.X.rows, dtype)
-            with explain_shortage(
-                "a copy of the samples", needed_bytes, self.X.rows.device, "lower cache_size to do without"
-            ):
-                self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
-        return self._prepared[dtype]
-
-    @cached_property
-    def others(self) -> list[TorchGram]:
-        """Grams of the whole matrix on all other devices that may be used."""
-        samples = [self.X.on(device) for device in self.X.devices[1:]]
-        sources = [self._with_samples(X, of_differences=self._of_differences) for X in samples]
-        return [TorchGram(source, None, np.empty(self.X.shape[0]), self._budget) for source in sources]
-
-    @cached_property
-    def exact(self) -> TorchSharedSamples | None:
-        """Shared data of the matrix computed from differences; None if only the host can compute more exact values."""
-        recipe = None if self.formula is None else self.formula.recipe
-        if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
-            return None
-        assert self.formula is not None
-        return self if self.formula.differences else self._with_samples(self.X, of_differences=True)
-
-    def _with_samples(self, X: TorchSamples, *, of_differences: bool) -> TorchSharedSamples:
-        return TorchSharedSamples(
-            self.kernel, X, self._budget, self.n_threads, self.constant, of_differences=of_differences
-        )
-
-    @cached_property
-    def on_host(self) -> Gram:
-        """This matrix on the host, for bounds that the device cannot compute."""
-        return gram_for(self.kernel, self.X.host(), self._budget, self.n_threads, constant=self.constant)
-
-    @cached_property
-    def rounding(self) -> Rounding | None:
-        return None if self.formula is None else self.formula.rounding
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """N of every row, for error bounds."""
-        assert self.formula is not None
-        return self.formula.sizes(self.X.rows)
 
 
 class TorchGram:
@@ -313,17 +241,15 @@ class TorchGram:
 
     def _product(self, C: Floats, rows: Indices | None, dtype: Any, *, proven: bool = False) -> Floats:
         """Return K C, with the rows split among the samples' devices, each of which has a copy of the samples."""
-        J, others = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self._source.others
+        J = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1))
+        n_all = self._source.X.shape[0]
+        others = [TorchGram(source, None, np.empty(n_all), self.budget) for source in self._source.on_other_devices]
         if not others:
             return floats(self.device_product(C, J, rows, dtype, proven))
         global_rows = self._global(rows)
         shares = np.array_split(global_rows, 1 + len(others))
-        whole_gram = (
-            self
-            if self._rows is None
-            else TorchGram(self._source, None, np.empty(self._source.X.shape[0]), self.budget)
-        )
-        C_all = np.zeros((self._source.X.shape[0], *C.shape[1:]))
+        whole_gram = self if self._rows is None else TorchGram(self._source, None, np.empty(n_all), self.budget)
+        C_all = np.zeros((n_all, *C.shape[1:]))
         C_all[self._global(J)] = C[J]
         J = np.sort(self._global(J))
         pending = [

@@ -19,7 +19,7 @@ _BLOCK_ROWS, _TILES = 16_384, {4: (128, 64), 8: (64, 64)}
 _SPAN, _STORED_BYTES = 8192, 64 << 20
 
 if triton is not None:
-    _power = fused._power
+    power = fused.power
 
     @triton.jit(do_not_specialize=["first_row", "end_row", "first_column", "end_column", "span"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _both_sums(  # type: ignore[no-untyped-def]  # Triton reads it
@@ -45,7 +45,7 @@ if triton is not None:
             weights = tl.load(C + c, mask=is_column, other=0.0)
             if COUNT:
                 t = tl.dot(x, z, out_dtype=tl.float64)
-                values = _power(tl.minimum(t - row_norms[:, None] - norms[None, :], 0.0), P, COUNT)
+                values = power(tl.minimum(t - row_norms[:, None] - norms[None, :], 0.0), P, COUNT)
             else:
                 t = tl.dot(x, z, input_precision="tf32x3")
                 values = tl.exp2(tl.minimum(t - row_norms[:, None] - norms[None, :], 0.0))
@@ -57,7 +57,7 @@ if triton is not None:
 
 def halves(x: Any, weights: Any) -> bool:
     """Return whether `square_sums` computes fewer values than `fused.sums` for all of these padded rows."""
-    single_output = weights.ndim == 1 or weights.shape[1] <= fused._SINGLE_OUTPUTS
+    single_output = weights.ndim == 1 or weights.shape[1] <= fused.SINGLE_OUTPUTS
     return len(x) > 2 * _BLOCK_ROWS and fused.narrow(x) and fused.adds_all(x) and single_output
 
 
@@ -66,7 +66,7 @@ def square_sums(x: Any, norms: Any, weights: Any) -> Any:
     if weights.ndim > 1:
         return torch.stack([square_sums(x, norms, column.contiguous()) for column in weights.T], dim=1)
     (n, d), (rows, columns) = x.shape, _TILES[x.element_size()]
-    powers, count = (fused._powers(x.device), len(POWERS)) if x.dtype == torch.float64 else (norms, 0)
+    powers, count = (fused.powers(x.device), len(POWERS)) if x.dtype == torch.float64 else (norms, 0)
     out = torch.zeros(n, dtype=torch.float64, device=x.device)
     width = _STORED_BYTES // (x.element_size() * triton.cdiv(_BLOCK_ROWS, rows)) // _SPAN * _SPAN
     with fused.on(x):

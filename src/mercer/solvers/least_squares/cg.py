@@ -60,12 +60,16 @@ def solve_cg(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
     stop = replace(stop, tol=min(stop.gap_tol, EXACT_GAP))
     ridge = solve_ridge(gram, problem.mean, problem.lam, stop, problem.total, bias=problem.bias)
     C, U, errors, reason = ridge.C, ridge.U, ridge.errors, ridge.stop_reason
-    if reason in ("max_iter", "max_time"):  # the point is far from the optimum, and a higher precision would not help
+    if reason not in ("max_iter", "max_time"):
+        try:
+            with _core.TimeLimit(stop.seconds):
+                beta, certificate = certify_solution(problem, gram.proof, C, U, errors)
+            reason = "converged" if is_exact(problem, certificate) else "rounding floor"
+        except _core.OutOfTime:  # in a pass of a higher precision than that of U
+            reason = "max_time"
+    if reason in ("max_iter", "max_time"):  # with the precision of U: far from the optimum, a higher one would not help
         beta = problem.split(C, gram.diagonal)
         certificate = certify_outputs(problem, gram.proof, beta, U, errors, C)
-    else:
-        beta, certificate = certify_solution(problem, gram.proof, C, U, errors)
-        reason = "converged" if is_exact(problem, certificate) else "rounding floor"
     b = np.array(certificate.b) if problem.bias else np.zeros(problem.n_outputs)
     solution = LeastSquaresSolution(b, "cg", problem.n, C=C, beta=beta, steps=ridge.steps, stop_reason=reason)
     return solution, certificate
