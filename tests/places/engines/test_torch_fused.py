@@ -16,6 +16,7 @@ import mercer
 from mercer.kernels import Gaussian
 from mercer.places.gram import BoxVariables
 from mercer.places.host.blocks import INNER_STEPS, BlockSize, run_device_rounds
+from mercer.places.host.prepared import EXACT
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual import certified
 
@@ -122,16 +123,20 @@ def test_square_sums_are_those_of_all_values(dtype, outputs, monkeypatch):
     np.testing.assert_allclose(found.cpu(), (wanted if outputs else wanted[:, 0]).cpu(), atol=tolerance)
 
 
-def test_products_with_all_of_k_use_its_symmetry(monkeypatch):
-    """They are within the bounds that products of single rows obey too."""
-    X = data(700, 3)
+@pytest.mark.parametrize("level", [np.float64, EXACT])
+def test_bounds_of_fused_sums_hold_in_higher_precision(level, monkeypatch):
+    """Products with all of K, which use its symmetry, with a half of it, and sums of differences (the exact level)."""
     monkeypatch.setattr(square_sums, "_BLOCK_ROWS", 192)
     monkeypatch.setattr(square_sums, "_SPAN", 64)
+    X, coefficients = data(700, 3), np.random.default_rng(0).normal(size=700)
     gram = ENGINE.gram(Gaussian(0.2), ENGINE.samples(X), 10**9, 1, 0.0)
-    coefficients = np.random.default_rng(0).normal(size=700)
-    found, rows = gram.product_bound(coefficients), gram.product_bound(coefficients, np.arange(0, 700, 2))
-    assert (np.abs(found.value[::2] - rows.value) <= found.error[::2] + rows.error).all()
-    assert not np.array_equal(found.value[::2], rows.value)
+    rows = floats(X).astype(np.longdouble)
+    K = np.exp(-np.longdouble(0.2) * np.sum((rows[:, None, :] - rows) ** 2, axis=2))
+    for used in (np.ones(700), np.arange(700) % 2):
+        found = gram.product_bound(used * coefficients, level=level)
+        exact = K @ (used * coefficients).astype(np.longdouble)
+        assert (np.abs(found.value - exact) <= found.error).all()
+        assert found.error.max() < 1e-9
 
 
 def test_conjugate_gradients_on_fused_sums(monkeypatch):
