@@ -1,7 +1,7 @@
 """What the pages state of a GPU: fits, kernel ridge, predictions, searches and memory, beside the host's cores.
 
 Samples are on the device before the clock starts, in float32; times are the minimum of repeats after a fit that is not
-counted, except for fits of many seconds, before which a small one is fitted. "One pass" is the time for the kernel
+counted. Kernel ridge and searches are timed once, after a smaller fit. "One pass" is the time for the kernel
 values between all rows and the support vectors in float32, which every solver computes at least once.
 """
 

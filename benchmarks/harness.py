@@ -142,6 +142,11 @@ def machine(packages: Iterable[str], threads: int) -> dict[str, Any]:
     }
 
 
+def is_busy(facts: dict[str, Any]) -> bool:
+    """Whether other work took a quarter of the processors when a run began."""
+    return (facts["load"] or 0) > 0.25 * facts["cores"]
+
+
 def _cuda() -> dict[str, str]:
     """The name of the first CUDA device and the version of its driver; empty without one."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]

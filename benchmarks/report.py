@@ -173,7 +173,7 @@ def run(options: argparse.Namespace) -> Path:
     from mercer import _core
 
     facts = harness.machine(PACKAGES, options.threads) | {"level": _core.level(), "commit": commit()}
-    if (facts["load"] or 0) > 0.5:
+    if harness.is_busy(facts):
         harness.progress(f"this computer is not idle (load {facts['load']:.1f}): do not publish these figures")
     options.results.mkdir(parents=True, exist_ok=True)
     path = options.results / f"{options.name or name_of(facts, options.quick)}.json"

@@ -121,7 +121,7 @@ def _machine(name: str, results: Record) -> str:
         )
     if absent:
         lines.append(f"Not installed: {', '.join(absent)}.")
-    if (facts["load"] or 0) > 0.5:
+    if harness.is_busy(facts):
         lines.append("**The computer was busy when this began: do not quote these figures.**")
     return " ".join(lines)
 
