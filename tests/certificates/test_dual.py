@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from mercer import SVC
-from mercer.certificates.dual import LastSums, certify_dual
+from mercer.certificates.dual import LastSums, certify_dual, certify_several
 from mercer.kernels import Gaussian, Precomputed
 from mercer.places import gram_for
 from mercer.problems.classification import soft_margin
@@ -119,3 +120,43 @@ def test_rounding_of_rows_with_a_coefficient_does_not_widen_the_gap():
     model = SVC(C=11.7, kernel="linear", tol=1e-4).fit(X, y)
     assert model.converged_
     assert model.certificate_.gap <= 1e-4 * 11.7 * 22
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("C", [1.0, 1e6])
+def test_certificates_of_several_problems_claim_no_more_than_extended_precision(sparse, C):
+    rng = np.random.default_rng(4)
+    n, gamma, folds = 700, 0.25, 7
+    X = rng.normal(size=(n, 30)) * (rng.random((n, 30)) < 0.2)
+    y = np.where(X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=n) > 0, 1.0, -1.0)
+    gram = gram_for(Gaussian(gamma), sp.csr_array(X) if sparse else X)
+    K = np.exp(-np.longdouble(gamma) * ((X.astype(np.longdouble)[:, None] - X) ** 2).sum(axis=2))
+    problems, betas = [], []
+    for k in range(folds):
+        problem = soft_margin(y, np.where(np.arange(n) % folds == k, 0.0, C))
+        # Multiples of a power of two, whose sum is exactly 0.
+        beta = np.where(rng.random(n) < 0.3, y * problem.upper.max() * rng.integers(0, 1025, size=n) / 1024, 0.0)
+        beta = np.clip(beta, problem.lower, problem.upper)
+        for i in np.flatnonzero(beta * beta.sum() > 0):
+            beta[i] -= np.sign(beta[i]) * min(abs(beta[i]), abs(beta.sum())) if beta[i] * beta.sum() > 0 else 0.0
+        assert beta.sum() == 0
+        problems.append(problem)
+        betas.append(beta)
+    proofs = certify_several(problems, gram, betas, 1e-3)
+    assert len(proofs) == folds
+    for problem, beta, (proof, u) in zip(problems, betas, proofs, strict=True):
+        exact_u = K @ beta
+        np.testing.assert_allclose(u, exact_u.astype(float), rtol=0, atol=1e-11 * np.abs(beta).sum())
+        h = problem.p - exact_u
+        r = h - np.longdouble(proof.b[0])
+        energy = beta @ exact_u
+        primal = energy / 2 + np.maximum(r * problem.lower, r * problem.upper).sum()
+        dual = problem.p @ beta.astype(np.longdouble) - energy / 2
+        violation = h[beta < problem.upper].max() - h[beta > problem.lower].min()
+        assert proof.primal >= primal
+        assert proof.dual <= dual
+        assert proof.gap >= primal - dual
+        assert proof.violation >= violation
+        alone, _ = certify_dual(problem, gram, beta, 1e-3)
+        for name in ("primal", "dual", "gap", "violation"):
+            assert getattr(proof, name) == pytest.approx(getattr(alone, name), rel=1e-9), name

@@ -313,16 +313,19 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
     wholes: list[Any] = []
     pairs: list[Any] = []
 
-    def certified(problem: Any, gram: Any, beta: Any, *rest: Any) -> Any:
-        certificate, u = originals["certify_dual"](problem, gram, beta, *rest)
-        steps.append((problem, beta, certificate))
-        return certificate, u
+    def certified(problems: Any, gram: Any, betas: Any, *rest: Any) -> Any:
+        proofs = originals["certify_several"](problems, gram, betas, *rest)
+        steps.extend((problem, beta, proof) for problem, beta, (proof, _) in zip(problems, betas, proofs, strict=True))
+        return proofs
 
     def solved(problem: Any, gram: Any, stop: Any, start: Any, **known: Any) -> Any:
         solution, certificate = originals["solve_certified"](problem, gram, stop, start, **known)
-        if not known:  # the start was certified, and that certificate was not good enough
-            steps.pop()
-        steps.append((problem, solution.beta, certificate))
+        step = problem, solution.beta, certificate
+        places = [at for at, (earlier, *_) in enumerate(steps) if earlier is problem]
+        if places:  # the start was certified, and that certificate was not good enough
+            steps[places[0]] = step
+        else:
+            steps.append(step)
         return solution, certificate
 
     def together(problem: Any, bounds: Any, layout: Any, *rest: Any) -> Any:
@@ -336,7 +339,7 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
             wholes.append(originals["Fit"].of(*given))
             return wholes[-1]
 
-    changed = {"certify_dual": certified, "solve_certified": solved, "solve_pair_folds": together, "Fit": Read}
+    changed = {"certify_several": certified, "solve_certified": solved, "solve_pair_folds": together, "Fit": Read}
     originals = {name: getattr(from_solution, name) for name in changed}
     with warnings.catch_warnings(), patch.multiple(from_solution, **changed):
         warnings.simplefilter("ignore")

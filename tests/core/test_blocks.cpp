@@ -101,6 +101,32 @@ void check_two_sums(const Columns& columns, const Samples& samples, const std::v
     }
 }
 
+// More sums than one pass combines: sum q has q + 1 times the coefficients, and no bit depends on the threads.
+template <class T, class Columns, class Samples>
+void check_several_sums(const Columns& columns, const Samples& samples, const std::vector<std::int64_t>& rows,
+                        const std::vector<double>& coefficients, int ending, const std::vector<double>& total,
+                        const mercer::Threads& threads) {
+    constexpr std::size_t sums = mercer::kCombined + 2;
+    const std::size_t m = rows.size(), n = total.size();
+    std::vector<double> all, several(sums * n, 10.0), alone(sums * n, 10.0);
+    for (std::size_t q = 0; q < sums; ++q) {
+        for (const double one : coefficients) all.push_back(static_cast<double>(q + 1) * one);
+    }
+    const mercer::Threads one{1, threads.level, threads.poll};
+    mercer::sum_several_blocks(columns, samples, rows.data(), static_cast<std::int64_t>(m), all.data(),
+                               static_cast<std::int64_t>(sums), ending, kNumbers, several.data(), threads);
+    mercer::sum_several_blocks(columns, samples, rows.data(), static_cast<std::int64_t>(m), all.data(),
+                               static_cast<std::int64_t>(sums), ending, kNumbers, alone.data(), one);
+    CHECK(several == alone);
+    for (std::size_t q = 0; q < sums; ++q) {
+        const auto factor = static_cast<double>(q + 1);
+        for (std::size_t j = 0; j < n; ++j) {
+            CHECK(close(several[q * n + j] - 10.0, factor * (total[j] - 10.0),
+                        kTolerance<T> * factor * static_cast<double>(1 + m * m)));
+        }
+    }
+}
+
 template <class T>
 void dense(const Data& data, int ending, const mercer::Level& level, int n_threads) {
     mercer::Poll poll;
@@ -131,6 +157,7 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     mercer::sum_block(packed, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
     check_sum<T>(data, ending, columns, rows, total);
     if (ending == mercer::kGaussian) check_two_sums(packed, samples, rows, coefficients, total, threads);
+    check_several_sums<T>(packed, samples, rows, coefficients, ending, total, threads);
 
     if constexpr (sizeof(T) == 8) {
         std::vector<double> each(columns.size()), summed(columns.size(), 10.0);
@@ -205,6 +232,7 @@ void sparse(const Data& data, int ending, const mercer::Level& level, int n_thre
     mercer::sum_block(picked, samples, rows.data(), m, coefficients.data(), ending, kNumbers, total.data(), threads);
     check_sum<T>(data, ending, columns, rows, total);
     if (ending == mercer::kGaussian) check_two_sums(picked, samples, rows, coefficients, total, threads);
+    check_several_sums<T>(picked, samples, rows, coefficients, ending, total, threads);
 
     const std::int64_t stride = up_to(n, mercer::strips_of<T>(level).width);
     std::vector<T> out(static_cast<std::size_t>(n * stride)), square(static_cast<std::size_t>(n * stride));

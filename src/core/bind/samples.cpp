@@ -187,6 +187,31 @@ void add_two(const Samples& self, AnyArray totals, const Columns& columns, AnyAr
         self.any);
 }
 
+void add_several(const Samples& self, AnyArray totals, const Columns& columns, AnyArray which, AnyArray coefficients) {
+    std::visit(
+        [&](const auto& samples) {
+            const auto columns_ = view(columns, samples);
+            const Index index = rows_of(samples, which);
+            nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> coefficients_;
+            if (!nb::try_cast(coefficients, coefficients_, false) || coefficients_.shape(1) != index.shape(0)) {
+                refuse("coefficients", "must be a C-contiguous float64 matrix with a column for each sample");
+            }
+            check_alignment(coefficients_, "coefficients");
+            nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu> totals_;
+            if (!nb::try_cast(totals, totals_, false) || totals_.shape(0) != coefficients_.shape(0) ||
+                static_cast<std::int64_t>(totals_.shape(1)) != columns.n) {
+                refuse("totals", "must be a C-contiguous float64 matrix with a row for each sum");
+            }
+            check_alignment(totals_, "totals");
+            Signals signals;
+            const nb::gil_scoped_release unlocked;
+            mercer::sum_several_blocks(columns_, samples, index.data(), size_of(index), coefficients_.data(),
+                                       static_cast<std::int64_t>(coefficients_.shape(0)), self.ending, self.numbers,
+                                       totals_.data(), threads_of(self, signals));
+        },
+        self.any);
+}
+
 void add_normal(const Samples& self, AnyArray total, const Columns& columns, AnyArray which,
                 AnyArray coefficients, AnyArray weights) {
     const auto* samples = std::get_if<mercer::DenseSamples<double>>(&self.any);
@@ -309,6 +334,8 @@ void bind_samples(nb::module_& m) {
              "total += K[columns, which] @ coefficients, without keeping K.")
         .def("add_two", &add_two, "totals"_a, "columns"_a, "which"_a,
              "coefficients"_a, "`add` for two rows of coefficients at once, if k is Gaussian and not of differences.")
+        .def("add_several", &add_several, "totals"_a, "columns"_a, "which"_a, "coefficients"_a,
+             "`add` for each row of coefficients and of totals, K evaluated once.")
         .def("add_normal", &add_normal, "total"_a, "columns"_a, "which"_a,
              "coefficients"_a, "weights"_a,
              "total += K[which, columns] (weights * (K[columns, which] @ coefficients)), K evaluated once.")

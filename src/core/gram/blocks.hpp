@@ -89,6 +89,17 @@ void sum_two_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& sam
                       std::int64_t m, const double* coefficients, const double* numbers, double* total,
                       const Threads& threads);
 
+// sum_block for several vectors of coefficients, one after another, and as many totals. Each kernel value is computed
+// once for all of them.
+template <class T>
+void sum_several_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+                        std::int64_t m, const double* coefficients, std::int64_t sums, int ending,
+                        const double* numbers, double* total, const Threads& threads);
+template <class T>
+void sum_several_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                        std::int64_t m, const double* coefficients, std::int64_t sums, int ending,
+                        const double* numbers, double* total, const Threads& threads);
+
 // total[i] += sum over j of k(rows[i], j) weights[j] sum over l of k(rows[l], j) coefficients[l]. Each kernel value is
 // computed once for both sums.
 void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,

@@ -4,6 +4,7 @@
 
 #include "algebra/rounding.hpp"
 #include "gram/blocks.hpp"
+#include "gram/combined_coefficients.hpp"
 #include "gram/mirror.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
@@ -26,6 +27,9 @@ constexpr std::int64_t kElementsPerChunk = 1 << 20;
 // Columns per partial sum where sums run over columns: enough that adding up the partial sums costs little. It fixes
 // the order of summation.
 constexpr std::int64_t kColumnsPerSum = 512;
+
+// Groups of rows whose kernel values are stored for several sums at a time: they stay in the first-level cache.
+constexpr std::int64_t kGroupsPerCombination = 8;
 
 // Columns of a stripe at least, a multiple of every level's rows and columns of a tile, and stripes at most: sums of rows
 // are kept for each, and as many threads find work.
@@ -217,6 +221,36 @@ void sum_two_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, co
                });
 }
 
+template <class T>
+void sum_several_blocks(const Panels<T>& columns, const DenseSamples<T>& samples, const std::int64_t* rows,
+                        std::int64_t m, const double* coefficients, std::int64_t sums, int ending,
+                        const double* numbers, double* total, const Threads& threads) {
+    const Tiles<T>& tiles = tiles_of<T>(threads.level);
+    const auto combine = combine_passes_of<T>(threads.level).combine;
+    const PackedRows<T> packed = pack_rows(samples, rows, m, threads);
+    const CombinedCoefficients weights(coefficients, m, sums);
+    for_panels(columns, packed, numbers, threads, RowOrder::ascending, false, [&](const TileRun<T>& run, std::int64_t i, std::int64_t j) {
+        const std::int64_t filled = std::min<std::int64_t>(tiles.columns, columns.n - j);
+        Padded<T> values(kGroupsPerCombination * tiles.rows * tiles.columns);
+        for (std::int64_t g = 0; g < run.groups; g += kGroupsPerCombination) {
+            TileRun<T> some = run;
+            some.rows += g * run.d * tiles.rows;
+            some.row_norms += g * tiles.rows;
+            some.groups = std::min(kGroupsPerCombination, run.groups - g);
+            tiles.store[ending](some, values.data(), tiles.columns);
+            const std::int64_t first = i + g * tiles.rows, count = std::min(some.groups * tiles.rows, m - first);
+            for (std::int64_t q = 0; q < sums; q += kCombined) {
+                double sum[kCombined * kMaxPanel] = {};
+                combine(values.data(), tiles.columns, count, weights.from(first, q), tiles.columns, sum, kMaxPanel);
+                for (std::int64_t o = 0; o < std::min<std::int64_t>(kCombined, sums - q); ++o) {
+                    double* const to = total + (q + o) * columns.n + j;
+                    for (std::int64_t c = 0; c < filled; ++c) to[c] += sum[o * kMaxPanel + c];
+                }
+            }
+        }
+    });
+}
+
 // Here the sums run over the columns, which are split over threads. Each chunk of columns has sums of its own, which
 // are added in order; its size depends on nothing but the level.
 void add_normal(const Panels<double>& columns, const DenseSamples<double>& samples, const std::int64_t* rows,
@@ -344,6 +378,8 @@ void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, cons
                             const double*, int, const double*, double*, const Threads&);                              \
     template void sum_two_blocks(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,       \
                                    const double*, const double*, double*, const Threads&);                            \
+    template void sum_several_blocks(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,     \
+                                     const double*, std::int64_t, int, const double*, double*, const Threads&);       \
     template void store_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t, int,       \
                               const double*, T*, std::int64_t, const Threads&);                                       \
     template void store_square(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, int, const double*, T*, \

@@ -9,6 +9,7 @@
 
 #include "algebra/rounding.hpp"
 #include "gram/blocks.hpp"
+#include "gram/combined_coefficients.hpp"
 #include "gram/mirror.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
@@ -290,6 +291,40 @@ void sum_two_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& sam
                });
 }
 
+// Here the strips hold the columns, and the samples at `rows` go past them: so the values of a strip with some samples
+// are few, and are combined while they are in a cache. These samples are taken in order, and strips on all threads.
+template <class T>
+void sum_several_blocks(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
+                        std::int64_t m, const double* coefficients, std::int64_t sums, int ending,
+                        const double* numbers, double* total, const Threads& threads) {
+    const int width = strips_for(samples, threads.level).width;
+    const auto combine = combine_passes_of<T>(threads.level).combine;
+    const CombinedCoefficients weights(coefficients, m, sums);
+    Spares<Padded<T>> spares;
+    for (std::int64_t first = 0; first < m; first += kColumnsPerChunk) {
+        const std::int64_t count = std::min(kColumnsPerChunk, m - first);
+        const SparseColumns<T> some{samples, rows + first, count};
+        for_strips(some, columns.samples, columns.which, columns.n, ending, numbers, threads, false, false,
+                   [&](const StripLoops<T>& loops, const StripRun<T>& run, std::int64_t i, std::int64_t) {
+                       auto values = spares.take([&] { return std::make_unique<Padded<T>>(kColumnsPerChunk * width); });
+                       loops.store[ending](run, values->data(), width);
+                       const std::int64_t filled = std::min<std::int64_t>(width, columns.n - i);
+                       std::vector<double> sum(static_cast<std::size_t>(kCombined * width));
+                       for (std::int64_t q = 0; q < sums; q += kCombined) {
+                           std::fill(sum.begin(), sum.end(), 0.0);
+                           combine(values->data(), width, count, weights.from(first, q), filled, sum.data(), width);
+                           for (std::int64_t o = 0; o < std::min<std::int64_t>(kCombined, sums - q); ++o) {
+                               double* const to = total + (q + o) * columns.n + i;
+                               for (std::int64_t c = 0; c < filled; ++c) {
+                                   to[c] += sum[static_cast<std::size_t>(o * width + c)];
+                               }
+                           }
+                       }
+                       spares.give_back(std::move(values));
+                   });
+    }
+}
+
 template <class T>
 void store_block(const SparseColumns<T>& columns, const SparseSamples<T>& samples, const std::int64_t* rows,
                  std::int64_t m, int ending, const double* numbers, T* out, std::int64_t stride,
@@ -320,6 +355,9 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
                             const double*, int, const double*, double*, const Threads&);                               \
     template void sum_two_blocks(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*,              \
                                    std::int64_t, const double*, const double*, double*, const Threads&);               \
+    template void sum_several_blocks(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*,            \
+                                     std::int64_t, const double*, std::int64_t, int, const double*, double*,           \
+                                     const Threads&);                                                                  \
     template void store_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,     \
                               int, const double*, T*, std::int64_t, const Threads&);                                   \
     template void store_square(const SparseColumns<T>&, const SparseSamples<T>&, int, const double*, T*, std::int64_t, \

@@ -23,7 +23,7 @@ matter are recomputed in higher and higher precision, until they cannot matter o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import mul
 
 import numpy as np
@@ -119,6 +119,32 @@ def certify_dual(
     if last is not None:
         last.keep(coefficients, u, precision)
     return certificate_of(problem, beta, u, gram.entry_bounds, PROOF[gram.positive_definite], precision), u.value
+
+
+def certify_several(
+    problems: Sequence[DualProblem], gram: BoundedProducts, betas: Sequence[Floats], tol: float = 0.0
+) -> list[tuple[Certificate, Floats]]:
+    """Certify a β of each of several problems on the same K, as `certify_dual` does, and return each u = Kβ.
+
+    Kernel values are computed once for all of them, without a pass in float32: float64 values for all problems take
+    little longer than those for one.
+    """
+    coefficients = [problem.row_coefficients(beta, gram.n) for problem, beta in zip(problems, betas, strict=True)]
+    levels = tuple(level for level in gram.levels if level != np.float32)
+    values, errors = gram.product_bound(np.column_stack(coefficients), None, levels[0])
+
+    def proof_of(k: int) -> tuple[Certificate, Floats]:
+        problem, beta, u = problems[k], betas[k], Ball(values[:, k].copy(), errors[:, k].copy())
+        words = _sharpen(
+            u,
+            _level_words(levels[0]),
+            lambda rows, level: gram.product_bound(coefficients[k], rows, level),
+            lambda u: _undecided(problem, beta, u, tol),
+            levels[1:],
+        )
+        return certificate_of(problem, beta, u, gram.entry_bounds, PROOF[gram.positive_definite], words), u.value
+
+    return [proof_of(k) for k in range(len(problems))]
 
 
 def certificate_of(
@@ -219,20 +245,36 @@ def bounded_u(
             levels = levels[1:]
         if levels[0] != np.float32:
             u = product(None, levels[0])
-            words = levels[0] if isinstance(levels[0], str) else "float64"  # stored values have a level of their own
+            words = _level_words(levels[0])
         else:
             u = _coarse_and_fine(product, fine)
             rows = np.flatnonzero(undecided(u) & ~fine)
             u.put(rows, product(rows, np.float64))
             levels = levels[1:]
             words = f"float32 with float64 sums, {np.count_nonzero(fine) + len(rows)} rows in float64"
-    for level in levels[1:]:
+    return u, _sharpen(u, words, product, undecided, levels[1:])
+
+
+def _sharpen(
+    u: Ball,
+    words: str,
+    product: BoundedProduct,
+    undecided: Callable[[Ball], Flags],
+    levels: Sequence[Precision],
+) -> str:
+    """Recompute the undecided rows of u at better and better levels, and return the precision in words."""
+    for level in levels:
         rows = np.flatnonzero(undecided(u))
         if len(rows) == 0:
             break
-        u.put(rows, product(rows if len(rows) < gram.n else None, level))
+        u.put(rows, product(rows if len(rows) < len(u.value) else None, level))
         words += f", {len(rows)} rows computed more accurately"
-    return u, words
+    return words
+
+
+def _level_words(level: Precision) -> str:
+    """Return a level of `BoundedProducts.levels` in words: stored values have a level of their own."""
+    return level if isinstance(level, str) else "float64"
 
 
 def _coarse_and_fine(product: BoundedProduct, fine: Flags) -> Ball:

@@ -42,3 +42,45 @@ def test_rows_that_are_not_stored_cost_a_certificate_for_each_fold_and_little_mo
     assert len(grams) == 5
     units = grams[0].evaluations / (len(y) * len(machine.support_))
     assert units < 11.0
+
+
+def test_certificates_of_all_folds_share_kernel_values(monkeypatch):
+    X, y = data(3000)
+    machine, values, certify = SVC(C=1.0, gamma=0.5).fit(X, y), [], from_solution.certify_several
+
+    def certify_and_count(problems, gram, betas, *rest):
+        before = gram.evaluations
+        proofs = certify(problems, gram, betas, *rest)
+        used = np.any(betas, axis=0).sum()
+        values.append((gram.evaluations - before) / (gram.n * used))
+        return proofs
+
+    monkeypatch.setattr(from_solution, "certify_several", certify_and_count)
+    out_of_fold(machine, X, y, None, list(KFold(5).split(X)))
+    assert len(values) == 1
+    assert values[0] <= 1.0
+
+
+@pytest.mark.parametrize("C", [0.3, 30.0, 1e4])
+@pytest.mark.parametrize("few_rows", [False, True])
+def test_rows_with_a_large_margin_that_become_support_vectors_are_found(monkeypatch, few_rows, C):
+    """With few stored rows, certificates do not meet tol, and the last steps use all rows."""
+    if few_rows:
+        monkeypatch.setattr(from_solution, "_large_margin", lambda beta, diagonal: 1.0)
+    X, y = data(1500)
+    machine, splits, solved = SVC(C=C, gamma=0.5).fit(X, y), list(KFold(5).split(X)), []
+    solve = from_solution.solve_certified
+
+    def solve_and_count(problem, gram, stop, start, **known):
+        solved.append(problem)
+        return solve(problem, gram, stop, start, **known)
+
+    monkeypatch.setattr(from_solution, "solve_certified", solve_and_count)
+    values = out_of_fold(machine, X, y, None, splits)
+    assert solved or not few_rows
+    for train, test in splits:
+        alone = SVC(C=C, gamma=0.5, tol=1e-7).fit(X[train], y[train])
+        assert np.isfinite(values[test]).all()
+        # A solution within tol of an optimum, which may be far from another one where the dual is flat.
+        fold, exact = values[test, 0], alone.decision_function(X[test])
+        assert np.abs(fold - exact).max() <= (0.01 if C < 100 else 0.1)

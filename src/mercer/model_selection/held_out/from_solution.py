@@ -9,17 +9,18 @@ step helps, all folds are fitted from scratch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify_dual
+from mercer.certificates.dual import certify_several
 from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.estimators.fitting.pipeline.task import PairTasks, map_in_threads
 from mercer.model_selection.held_out.folds import Splits, reason_not_shared
@@ -91,54 +92,67 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     """Return f of all rows for the problem of each fold, starting from the solution β on all samples.
 
     Rows with β = 0 and a large margin y f hardly ever become support vectors. So the first steps of every fold use the
-    other rows only, whose K is stored once, and the last steps use all rows. A margin is large from 2 on, or from a
-    larger value if few coefficients are at their bounds: f then changes more when samples are held out.
+    other rows only, whose K is stored once, and the last steps use all rows. The certificates of all folds are computed
+    from the same kernel values.
     """
-    first, u = problems[0], gram.product(beta, dtype=gram.precisions[0])
-    is_used = (beta != 0) & (first.lower < first.upper)
-    is_bounded = is_used & ((beta <= first.lower) | (beta >= first.upper))
-    large_margin = 1.0 + max(1.0, 0.5 * int(is_used.sum()) / max(1, int(is_bounded.sum())))
-    rows = np.flatnonzero((beta != 0) | (first.p * (u + _offset(first, beta, u)) < large_margin))
-    n_bytes = 2 * len(rows) ** 2 * np.dtype(gram.precisions[0]).itemsize
+    # 1. Choose a start for each fold, and compute u = Kβ of all of them together.
+    first, precision = problems[0], gram.precisions[0]
+    starts = [_fold_start(problem, beta) for problem in problems]
+    u, *start_us = np.ascontiguousarray(gram.products(np.column_stack([beta, *starts]), dtype=precision).T)
+    folds = [_FoldStart(*fold) for fold in zip(problems, starts, start_us, strict=True)]
+    # 2. Store K of the rows that may become support vectors.
+    large_margin = _large_margin(beta, gram.diagonal)
+    rows = np.flatnonzero((beta != 0) | ~(first.p * (u + _offset(first, beta, u)) >= large_margin))
+    n_bytes = 2 * len(rows) ** 2 * np.dtype(precision).itemsize
     if not gram.concurrent or first.twins or len(rows) > _STORED_ROWS or n_bytes > gram.budget:
-        return (_values_from(problem, gram, beta, u, stop) for problem in problems)
-    field = StoredField(StoredGram.plain(gram.view(rows)), np.arange(len(rows)), proven=False)
-    field.move(first.take(rows), beta[rows])
-    solve, n_threads = partial(_solve_on_stored, field, rows, beta, stop), min(stop.n_threads, len(problems))
-    starts = map_in_threads(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
-    return (_certified_values(problem, gram, start, stop) for problem, start in zip(problems, starts, strict=True))
+        return (_values_from(fold, gram, stop) for fold in folds)
+    stored = StoredGram.plain(gram.view(rows))
+    # 3. Solve the folds on the stored rows, and certify them together.
+    solve, n_threads = partial(_solve_on_stored, stored, rows, stop), min(stop.n_threads, len(problems))
+    solutions = map_in_threads(solve, folds, n_threads) if n_threads > 1 else list(map(solve, folds))
+    proofs = certify_several(problems, gram.proof, solutions, stop.tol)
+    # 4. Where a certificate does not meet `stop`, continue on all rows.
+    return (
+        _values_of(u, certificate)
+        if stop.met(certificate)
+        else _values_from(_FoldStart(problem, solution, u), gram, stop)
+        for problem, solution, (certificate, u) in zip(problems, solutions, proofs, strict=True)
+    )
 
 
-def _solve_on_stored(full_field: StoredField, rows: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> Floats:
-    """Return β of a fold's problem after pair steps on the stored rows, starting from β on all samples."""
-    field, stored_problem, fold_beta = full_field.copy(), problem.take(rows), _fold_start(problem, beta)
-    field.move(stored_problem, fold_beta[rows])
+def _large_margin(beta: Floats, diagonal: Floats) -> float:
+    """Return the margin y f of the solution β from which samples hardly ever become support vectors of a fold.
+
+    With m the median of |β_i| k(x_i, x_i) over the support vectors, it is 1 + max(0.5, 0.6 √m): f changes more when
+    samples with larger coefficients are held out. On mixture, spam, letter, usps and mnist with C from 0.01 to 10 no
+    sample had a larger one, with C = 100 and 1,000 a few had.
+    """
+    size = np.abs(beta[beta != 0]) * diagonal[beta != 0]
+    return 1.0 + max(0.5, 0.6 * math.sqrt(float(np.median(size)))) if len(size) else 1.5
+
+
+class _FoldStart(NamedTuple):
+    """Start of a fold: its problem, a feasible β, and u = Kβ."""
+
+    problem: DualProblem
+    beta: Floats
+    u: Floats
+
+
+def _solve_on_stored(stored: StoredGram, rows: Indices, stop: Stop, fold: _FoldStart) -> Floats:
+    """Return β of a fold's problem after pair steps on the stored rows."""
+    field = StoredField(stored, np.arange(len(rows)), proven=False)
+    problem, beta = fold.problem.take(rows), fold.beta.copy()
+    field.place(problem, beta[rows], fold.u[rows])
     max_steps = min(STORED_STEPS * len(rows), stop.max_iter)
-    fold_beta[rows] = field.pair_steps(stored_problem, SOLVED_SHARE * stop.tol, max_steps, stop.seconds)[0]
-    return fold_beta
+    beta[rows] = field.pair_steps(problem, SOLVED_SHARE * stop.tol, max_steps, stop.seconds)[0]
+    return beta
 
 
-def _values_from(problem: DualProblem, gram: Gram, beta: Floats, u: Floats, stop: Stop) -> Floats | None:
-    """Return f of all rows for a fold's problem, starting from β on all samples with u = Kβ; None if it is not solved.
-
-    K is multiplied by the held-out coefficients only.
-    """
-    start = _fold_start(problem, beta)
-    start_u = u + gram.product(start - beta, dtype=gram.precisions[0])
-    solution, certificate = solve_certified(problem, gram, stop, start, start_u=start_u)
+def _values_from(fold: _FoldStart, gram: Gram, stop: Stop) -> Floats | None:
+    """Return f of all rows for a fold's problem; None if it is not solved."""
+    solution, certificate = solve_certified(fold.problem, gram, stop, fold.beta, start_u=fold.u)
     return _values_of(solution.u, certificate) if stop.met(certificate) else None
-
-
-def _certified_values(problem: DualProblem, gram: Gram, start: Floats, stop: Stop) -> Floats | None:
-    """Return f of all rows for a fold's problem, starting from a β near its solution.
-
-    Return None if the certificate does not meet `stop`, because a limit or rounding ended the solve.
-    """
-    certificate, u = certify_dual(problem, gram.proof, start, stop.tol)
-    if not stop.met(certificate):
-        solution, certificate = solve_certified(problem, gram, stop, start)
-        return _values_of(solution.u, certificate) if stop.met(certificate) else None
-    return _values_of(u, certificate)
 
 
 def _values_of(u: Floats | None, certificate: Certificate) -> Floats | None:
@@ -160,7 +174,7 @@ def _fold_start(problem: DualProblem, beta: Floats) -> Floats:
     """
     beta = np.clip(beta, problem.lower, problem.upper)
     for g, total in enumerate(problem.totals):
-        members = np.flatnonzero(problem.group == g)
+        members = np.flatnonzero((problem.group == g) & (beta != 0))
         excess = float(beta[members].sum()) - total
         same_sign = members[np.sign(beta[members]) == np.sign(excess)]
         by_size = same_sign[np.argsort(-np.abs(beta[same_sign]), kind="stable")]

@@ -16,6 +16,7 @@ from mercer.kernels import Kernel
 from mercer.places.ball import Ball
 from mercer.places.factor import HostAlgebra, has_negative_direction
 from mercer.places.host.field import HostField
+from mercer.places.host.fused_sums import fused_sums
 from mercer.places.host.joint_field import HostJointField, TiledJointField
 from mercer.places.host.linear_gram import HostLinearGram, linear_scale, linear_terms
 from mercer.places.host.pair_place import Layout, PairPlace
@@ -48,8 +49,10 @@ _BLOCK_ROWS = 2048
 _SHARED_MATRIX_ROWS = 4000
 # Columns of K in a block that is multiplied by several columns of coefficients: with _BLOCK_ROWS rows, 8 MB.
 _PRODUCT_COLUMNS = 512
-# Up to this number of outputs, fused sums compute all values again for each: faster than values written to memory.
+# Up to this number of outputs, sums are fused, which is faster than values written to memory.
 _FUSED_OUTPUTS = 24
+# Number of nonzero coefficients of an average row above which fused sums of several outputs share the values.
+_SHARED_COEFFICIENTS = 1.5
 # Dense values between rows that have coefficients are computed once if these are more than this share of all rows.
 _SYMMETRIC_SHARE = 0.1
 # Arrays as large as the rows of a square in float64: the prepared rows, both of their layouts, and sums of stripes.
@@ -375,36 +378,23 @@ class KernelMatrix(HostAlgebra):
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
-        """Return K[rows, J] times one row of coefficients, or two if k is Gaussian.
-
-        The core computes it in chunks. The result is None if numbers are too large for the core.
-        """
-        prepared = self._source.prepared
+        """Return K[rows, J] times each row of coefficients; None if numbers are too large for the core."""
+        prepared, chunk = self._source.prepared, CHUNK_ROWS
         assert prepared is not None
-        parts, chunk = list[Floats](), CHUNK_ROWS
         if self._streamed:  # two chunks are in memory at a time, each as a copy, as prepared rows and as columns
             chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self._bytes_per_row))))
-        for top in range(0, len(rows), chunk):
-            row_samples, row_positions = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
-            columns = None if row_samples is None else row_samples.columns(row_positions)
-            total = np.zeros((len(coefficients), len(row_positions)))
-            for left in range(0, len(J), chunk):
-                block = slice(left, left + chunk)
-                samples, positions = prepared.prepare_rows(self._global(J[block]), dtype)
-                if samples is None or columns is None:
-                    return None
-                if len(coefficients) == 1:
-                    samples.add(total[0], columns, positions, coefficients[0, block])
-                else:
-                    samples.add_two(total, columns, positions, np.ascontiguousarray(coefficients[:, block]))
-            parts.append(total)
         self.evaluations += len(rows) * len(J)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return fused_sums(prepared, self._global(rows), self._global(J), coefficients, dtype, chunk)
 
     def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        J = np.flatnonzero(C.any(axis=1))
         if C.shape[1] == 1 or (self._fused and C.shape[1] <= _FUSED_OUTPUTS):
+            if C.shape[1] > 1 and np.count_nonzero(C) > _SHARED_COEFFICIENTS * len(J):
+                sums = self._fused_sums(C[J].T, J, np.arange(self.n) if rows is None else rows, dtype)
+                if sums is not None:
+                    return np.ascontiguousarray(sums.T)
             return np.column_stack([self.product(np.ascontiguousarray(column), rows, dtype) for column in C.T])
-        rows, J = np.arange(self.n) if rows is None else rows, np.flatnonzero(C.any(axis=1))
+        rows = np.arange(self.n) if rows is None else rows
         out = np.zeros((len(rows), C.shape[1]))
         for left in range(0, len(J), _PRODUCT_COLUMNS):
             sources = J[left : left + _PRODUCT_COLUMNS]

@@ -465,6 +465,10 @@ class _ShiftedSamples:
         self._samples.add_two(totals, columns, positions, coefficients)
         totals[0] += self._constant * float(coefficients[0].sum())
 
+    def add_several(self, totals: Floats, columns: _core.Columns, positions: Indices, coefficients: Floats) -> None:
+        self._samples.add_several(totals, columns, positions, coefficients)
+        totals += self._constant * coefficients.sum(axis=1)[:, None]
+
     def add_square(self, total: Floats, positions: Indices, coefficients: Floats) -> None:
         self._samples.add_square(total, positions, coefficients)
         total += self._constant * float(coefficients.sum())

@@ -221,6 +221,11 @@ class StoredField:
         self.e = self.e * scale + 4 * _EPS * np.abs(self.u) + snap_error * sizes
         return scaled
 
+    def place(self, problem: DualProblem, beta: Floats, u: Floats) -> None:
+        """Set β and u = Kβ of all rows, whose errors are not known."""
+        self._beta[:], self.u[:], self.e[:] = 0.0, u, np.inf
+        self._beta[self._variables(problem)] = beta
+
     def move(self, problem: DualProblem, beta: Floats) -> None:
         """Set β, and update u by the rows of changed coefficients, or recompute it if many have changed."""
         old_coefficients = self._coefficients
