@@ -338,7 +338,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         self
             Estimator instance.
         """
-        _refuse_kernel_parameters(params.get("kernel", vars(self).get("kernel")), params)
+        refuse_kernel_parameters(params.get("kernel", vars(self).get("kernel")), params)
         super().set_params(**params)
         return self
 
@@ -369,17 +369,16 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 def kernel_of(parameters: Mapping[str, Any]) -> Kernel:
     """Return a new kernel object for the parameters of a machine, not yet bound to data."""
     kernel = parameters["kernel"]
-    kernel_parameters = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
-    _refuse_kernel_parameters(kernel, kernel_parameters)
     if isinstance(kernel, Kernel):
         copy: Kernel = clone(kernel)
-        copy.set_params(**{name.removeprefix("kernel__"): value for name, value in kernel_parameters.items()})
+        marked = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
+        copy.set_params(**{name.removeprefix("kernel__"): value for name, value in marked.items()})
         return copy
     options = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
     return as_kernel(kernel, **options)
 
 
-def _refuse_kernel_parameters(kernel: Any, params: Mapping[str, Any]) -> None:
+def refuse_kernel_parameters(kernel: Any, params: Mapping[str, Any]) -> None:
     """Raise ValueError for parameters `kernel__…` of a kernel that is given by name."""
     kernel_parameter = next((name for name in params if name.startswith("kernel__")), None)
     if kernel_parameter is not None and isinstance(kernel, str):
