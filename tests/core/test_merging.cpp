@@ -25,6 +25,12 @@ void orders(std::size_t n, int bits) {
         return std::tie(keys[i], second[i], a) < std::tie(keys[j], second[j], b);
     });
     CHECK(mercer::order_by(keys.data(), second.data(), n) == expected);
+    std::vector<std::int64_t> repeated;
+    for (std::size_t k = 0; k + 1 < n; ++k) {
+        const auto left = static_cast<std::size_t>(expected[k]), right = static_cast<std::size_t>(expected[k + 1]);
+        if (keys[left] == keys[right]) repeated.push_back(static_cast<std::int64_t>(k));
+    }
+    CHECK(mercer::repeats(keys.data(), expected) == repeated);
 }
 
 template <class T, class Index>

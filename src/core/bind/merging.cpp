@@ -1,22 +1,24 @@
-// Python's view of gram/merging.hpp.
+// Python's view of gram/merging.hpp and algebra/exact_parts.hpp.
 #include "gram/merging.hpp"
 
+#include "algebra/exact_parts.hpp"
 #include "bind/arguments.hpp"
 
 namespace {
 
-Indices order_by(AnyArray keys, AnyArray second) {
+TupleOf<Indices, Indices> order_by(AnyArray keys, AnyArray second) {
     Vector<const std::uint64_t> keys_;
     if (!nb::try_cast(keys, keys_, false)) refuse("keys", "must be a contiguous one-dimensional uint64 array");
     check_alignment(keys_, "keys");
     const std::size_t n = keys_.shape(0);
     const auto second_ = vector<const std::int64_t>(second, "second", n);
-    std::vector<std::int64_t> order;
+    std::vector<std::int64_t> order, repeats;
     {
         const nb::gil_scoped_release unlocked;
         order = mercer::order_by(keys_.data(), second_.data(), n);
+        repeats = mercer::repeats(keys_.data(), order);
     }
-    return as_array(std::move(order));
+    return nb::make_tuple(as_array(std::move(order)), as_array(std::move(repeats)));
 }
 
 OwnArray<std::uint8_t> equal_rows_csr(AnyArray data, AnyArray indices, AnyArray indptr, AnyArray left, AnyArray right) {
@@ -33,11 +35,21 @@ OwnArray<std::uint8_t> equal_rows_csr(AnyArray data, AnyArray indices, AnyArray 
     return as_array(std::move(out));
 }
 
+Doubles sum_error_bounds(AnyArray totals, AnyArray parts, AnyArray group) {
+    const auto totals_ = vector<const double>(totals, "totals"), parts_ = vector<const double>(parts, "parts");
+    const auto group_ = vector<const std::int64_t>(group, "group", parts_.shape(0));
+    const auto n = static_cast<std::int64_t>(totals_.shape(0)), count = static_cast<std::int64_t>(parts_.shape(0));
+    check_range(group_.data(), group_.shape(0), n, "group");
+    return as_array(mercer::sum_error_bounds(totals_.data(), n, parts_.data(), group_.data(), count));
+}
+
 }  // namespace
 
 void bind_merging(nb::module_& m) {
     m.def("order_by", &order_by, "keys"_a, "second"_a,
-          "Positions sorted by hash, then by a second number.");
+          "Positions sorted by hash, then by a second number, and the places among them whose successor has the same hash.");
     m.def("equal_rows_csr", &equal_rows_csr, "data"_a, "indices"_a, "indptr"_a, "left"_a,
           "right"_a, "Whether pairs of rows store the same entries.");
+    m.def("sum_error_bounds", &sum_error_bounds, "totals"_a, "parts"_a, "group"_a,
+          "Bounds on the differences between totals[g] and the sum of the parts of group g, which have the sign of the total.");
 }

@@ -26,6 +26,14 @@ std::vector<std::int64_t> order_by(const std::uint64_t* keys, const std::int64_t
     return order;
 }
 
+std::vector<std::int64_t> repeats(const std::uint64_t* keys, const std::vector<std::int64_t>& order) {
+    std::vector<std::int64_t> out;
+    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
+        if (keys[order[k]] == keys[order[k + 1]]) out.push_back(static_cast<std::int64_t>(k));
+    }
+    return out;
+}
+
 template <class T, class Index>
 std::vector<std::uint8_t> equal_rows(const T* data, const Index* indices, const std::int64_t* indptr,
                                      const std::int64_t* left, const std::int64_t* right, std::size_t count) {

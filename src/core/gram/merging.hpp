@@ -11,6 +11,9 @@ namespace mercer {
 // buckets by their first bits, which are about equally full.
 std::vector<std::int64_t> order_by(const std::uint64_t* keys, const std::int64_t* second, std::size_t n);
 
+// The positions k for which the keys at order[k] and order[k + 1] are equal.
+std::vector<std::int64_t> repeats(const std::uint64_t* keys, const std::vector<std::int64_t>& order);
+
 // For each k whether rows left[k] and right[k] of a CSR matrix store the same columns and values. Stored zeros count.
 template <class T, class Index>
 std::vector<std::uint8_t> equal_rows(const T* data, const Index* indices, const std::int64_t* indptr,

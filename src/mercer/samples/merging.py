@@ -121,9 +121,7 @@ def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple
     keys, codes = hash_samples(X, n_threads), np.ascontiguousarray(y, dtype=np.int64)
     if len(rows) < len(keys):
         keys, codes = keys[rows], codes[rows]
-    order = _core.order_by(keys, codes)
-    sorted_keys = keys[order]
-    same_hash = (sorted_keys[:-1] == sorted_keys[1:]).nonzero()[0]  # positions whose successor has the same hash
+    order, same_hash = _core.order_by(keys, codes)  # `same_hash` has the places whose successor has the same hash
     if len(same_hash) == 0:
         return order, None
     left, right = rows[order[same_hash]], rows[order[same_hash + 1]]

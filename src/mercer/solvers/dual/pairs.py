@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer import _core
 from mercer.certificates.dual import PROOF
 from mercer.certificates.table import CertificateTable, pair_certificates
 from mercer.places.gram import Gram
@@ -22,7 +21,6 @@ from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.solvers.refine import has_progressed
 from mercer.solvers.solution import Stop
 
-_EPS = float(np.finfo(np.float64).eps)
 # With more variables than this, passes over all of them in every step cost more than working sets. For sparse samples
 # working sets have to compute more values again, so the limit is higher (ten classes of Reuters: 0.7 s with the second
 # limit, 1.0 s with the first).
@@ -106,21 +104,17 @@ def _refine_pairs(
             )
             steps_taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        sizes = np.abs(p[variables]) + np.abs(products) + np.abs(box.d * pair_beta)
-        error = place.errors(part, pair_beta) + 4 * _EPS * sizes
-        findings = _core.pair_findings(
+        certificates = pair_certificates(
+            (p[variables], *box),
             part.offsets,
-            p[variables],
-            *box,
-            products,
-            error,
-            entry_bounds[part.rows],
             pair_beta,
+            products,
+            (*place.row_errors(part), entry_bounds),
             has_equality,
+            PROOF[gram.positive_definite],
             place.n_threads,
         )
         beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + steps_taken
-        certificates = pair_certificates(findings, has_equality, PROOF[gram.positive_definite])
         if proofs is None:
             proofs = certificates
         else:

@@ -45,7 +45,7 @@ from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.parameters import REGULARIZED, SuggestsParameters
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
-from mercer.samples.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
+from mercer.samples.arrays import Data, Floats, Indices, Weights, are_strings, is_sparse
 from mercer.samples.checks import copy_columns
 from mercer.samples.engine import report_of
 from mercer.samples.matrices import column_spreads
@@ -226,10 +226,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
     def _adopt(self, trained: Self) -> Self:
         """Take over the fitted attributes of a copy, checked and made read-only."""
-        _expect_finite(trained)
-        for name, value in vars(trained).items():  # freeze_fitted inlined, since its calls take time in a small fit
-            if name[-1] == "_" and type(value) is np.ndarray and value.flags.writeable:
-                value.setflags(write=False)
+        _check_and_freeze(trained)
         return adopt_fit(self, trained)
 
     def _train(self, fit: Fit, y: ArrayLike | None, options: FitOptions, starts: list[Any] | None = None) -> None:
@@ -268,7 +265,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         is_proven = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if is_proven else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_: Any = freeze(solved.steps)
+        self.n_iter_: Any = solved.steps
 
     def _keep_state(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Store the state from which a later fit can start."""
@@ -394,12 +391,12 @@ def fit_copy_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     trained_copy = blank_copy(machine)
     copy_columns(machine, trained_copy)
     trained_copy._train(fit, fit.y, FitOptions(machine), starts)
-    _expect_finite(trained_copy)
+    _check_and_freeze(trained_copy)
     return trained_copy
 
 
-def _expect_finite(model: Machine) -> None:
-    """Raise FloatingPointError if coefficients of a fit are not finite."""
+def _check_and_freeze(model: Machine) -> None:
+    """Make the fitted arrays read-only; raise FloatingPointError if coefficients of a fit are not finite."""
     attributes = vars(model)
     values = {name: attributes[name] for name in ("coef_", "dual_coef_", "intercept_") if name in attributes}
     if "_expansion_" in attributes:
@@ -410,6 +407,9 @@ def _expect_finite(model: Machine) -> None:
                 f"{type(model).__name__} overflowed: its {name} is not finite. The features, the targets, the weights "
                 "or the penalty (C or 1/lam) are too large or too small together; scale them"
             )
+    for name, value in attributes.items():  # freeze_fitted inlined, since its calls take time in a small fit
+        if name[-1] == "_" and type(value) is np.ndarray:
+            value.setflags(write=False)
 
 
 def _scale_ratio(X: Any) -> float:
