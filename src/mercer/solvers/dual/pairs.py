@@ -86,9 +86,10 @@ def _refine_pairs(
     Steps after a certificate start from its gradient. With `certify_first`, the first round only certifies β.
     """
     p, has_equality, entry_bounds = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
-    u, pairs = np.zeros(len(p)), np.arange(layout.n)
-    steps, last_violation = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
-    proofs, solved = None, np.zeros(layout.n, dtype=bool)
+    n_pairs = layout.n
+    u, pairs = np.zeros(len(p)), np.arange(n_pairs)
+    steps, last_violation = np.zeros(n_pairs, dtype=np.int64), np.full(n_pairs, np.inf)
+    proofs, solved = None, np.zeros(n_pairs, dtype=bool)
     while len(pairs):
         part, variables = layout.of_pairs(pairs), layout.variables(pairs)
         box, pair_beta = Box(problem.lower[variables], problem.upper[variables], problem.d[variables]), beta[variables]
