@@ -438,14 +438,13 @@ class KernelMatrix(HostAlgebra):
         if not self._fused or self._rows is not None:
             return None
         # The prepared samples, in both precisions, and the kernel values that the core keeps must fit the budget.
-        fastest = self.precisions[0]
-        size = max(np.dtype(fastest).itemsize, 8 if is_sparse(self._source.X) else 0)
+        size = max(np.dtype(self.precisions[0]).itemsize, 8 if is_sparse(self._source.X) else 0)
         if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
             return None
         prepared, float64 = self._source.prepared, self._all_samples(np.float64)
         if prepared is None or not isinstance(float64, _core.Samples):  # numbers are too large, or a constant is added
             return None
-        fast_samples = self._all_samples(fastest) if float64.dense else float64
+        fast_samples = self._all_samples(self.precisions[0]) if float64.dense else float64
         if not isinstance(fast_samples, _core.Samples) or fast_samples.dense != float64.dense:
             return None
         unit_errors = prepared.unit_errors(layout.largest)
