@@ -78,11 +78,7 @@ def test_the_core_refuses_arrays_that_are_too_short(k):
 def test_the_core_refuses_points_to_certify_that_do_not_fit(name, value, message):
     variables = {each: np.zeros(3) for each in ("p", "lower", "upper", "d", "u", "beta")}
     rows = {"rows": np.array([0, 1, 1]), "sizes": np.zeros(1), "unit_errors": np.zeros(2), "reach": np.ones(2)}
-    given = {"offsets": np.array([0, 3]), **variables, **rows, "paired": True, "share": 0.0, "n_threads": 1}
-    values, worst, b = _core.pair_certificates(**given)
-    assert values.shape == (8, 1)
-    assert not values.any()
-    assert worst.tolist() == [0]
-    assert b.tolist() == [0.0]
+    given = {"offsets": np.array([0, 3]), **variables, **rows, "paired": True, "n_threads": 1}
+    assert _core.pair_findings(**given).shape == (1, 16)
     with pytest.raises(ValueError, match=message):
-        _core.pair_certificates(**{**given, name: value})
+        _core.pair_findings(**{**given, name: value})

@@ -14,6 +14,8 @@ from mercer.samples.arrays import Floats, Indices
 
 # Bound on the rounding error of a sum over the variables of a pair, at most 6,000, relative to the sum of their sizes.
 _SHARE_OF_SUMS = 1e-12
+# Columns of the core's findings.
+_WORST, _BIAS = 3, 9
 
 
 @dataclass(eq=False)
@@ -157,36 +159,9 @@ class CertificateTable(Sequence[Certificate]):
         return table
 
 
-def pair_certificates(
-    problem: tuple[Floats, Floats, Floats, Floats],
-    offsets: Indices,
-    beta: Floats,
-    products: Floats,
-    bounds: tuple[Indices, Floats, Floats],
-    has_equality: bool,
-    gap_measures: ProvenClaim,
-    n_threads: int,
-) -> CertificateTable:
-    """Certify β of each pair, whose variables begin at its offset.
-
-    Parameters
-    ----------
-    problem : p, lower, upper, d
-        Terms of the dual problems, with an entry for each variable.
-    products : array
-        u = Kβ of each pair.
-    bounds : rows, unit_errors, entry_bounds
-        Row of K of each variable; for each row of K, the error of its entry of u for ‖β‖₁ = 1, and its entry bound.
-    has_equality : bool
-        True if Σβ = 0 for each pair.
-    """
-    rows, unit_errors, entry_bounds = bounds
-    lengths = np.add.reduceat(np.abs(beta), offsets[:-1])
-    values, worst, b = _core.pair_certificates(
-        offsets, *problem, products, beta, rows, lengths, unit_errors, entry_bounds,
-        has_equality, _SHARE_OF_SUMS, n_threads,
-    )  # fmt: skip
-    primal, dual, gap, violation, *residuals = values
+def pair_certificates(findings: Any, has_equality: bool, gap_measures: ProvenClaim) -> CertificateTable:
+    """Build the certificate of each pair from its row of the core's findings; `has_equality` says whether Σβ = 0."""
+    primal, dual, gap, violation, *residuals = _core.pair_values(findings, has_equality, _SHARE_OF_SUMS)
     return CertificateTable(
         primal=primal,
         dual=dual,
@@ -194,7 +169,7 @@ def pair_certificates(
         violation=violation,
         kkt=kkt_residuals(*residuals),
         gap_measures=gap_measures,
-        worst=worst,
-        b=b[:, None] if has_equality else np.empty((len(b), 0)),
+        worst=findings[:, _WORST].astype(np.intp),
+        b=findings[:, [_BIAS]] if has_equality else np.empty((len(findings), 0)),
         checked=True,
     )

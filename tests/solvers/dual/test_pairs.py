@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, make_blobs, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as Peer
 
-from mercer import SVC
+from mercer import SVC, _core
 from mercer.certificates.dual import certify_dual
 from mercer.certificates.table import pair_certificates
 from mercer.estimators.fitting.pipeline import task
@@ -137,9 +137,9 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
     slightly[np.argmax(np.abs(slightly))] *= 0.9
     for beta in (feasible, slightly, inside, drawn):
         box = problem.p, problem.lower, problem.upper, problem.d
-        bounds = np.arange(len(beta)), np.zeros(len(beta)), reach
-        table = pair_certificates(box, offsets, beta, K @ beta, bounds, True, "optimality", 1)
-        certificate, expected = table[0], truth(problem, K, beta)
+        rows, sizes = np.arange(len(beta)), np.abs(beta).sum(keepdims=True)
+        found = _core.pair_findings(offsets, *box, K @ beta, beta, rows, sizes, 0 * reach, reach, True, 1)
+        certificate, expected = pair_certificates(found, True, "optimality")[0], truth(problem, K, beta)
         assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12, abs=1e-12)
         assert certificate.b == pytest.approx(tuple(expected.b))
         assert certificate.primal == pytest.approx(expected.primal)

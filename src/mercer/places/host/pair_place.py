@@ -155,9 +155,10 @@ class PairPlace:
         self.gram.evaluations += n_values
         return n_steps, reasons, u
 
-    def row_errors(self, layout: Layout) -> tuple[Indices, Floats]:
-        """Return the row of each variable, and the error bound of each row's entry of u = Kβ for ‖β‖₁ = 1."""
-        return layout.rows, self.unit_errors
+    @property
+    def row_errors(self) -> Floats:
+        """Error bound of each row's entry of u = Kβ for ‖β‖₁ = 1."""
+        return self.unit_errors
 
     def products(self, layout: Layout, beta: Floats) -> Floats:
         """Return u = Kβ of each pair, from float64 values."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mercer import _core
 from mercer.certificates.dual import PROOF
 from mercer.certificates.table import CertificateTable, pair_certificates
 from mercer.places.gram import Gram
@@ -105,16 +106,20 @@ def _refine_pairs(
             )
             steps_taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        certificates = pair_certificates(
-            (p[variables], *box),
+        findings = _core.pair_findings(
             part.offsets,
-            pair_beta,
+            p[variables],
+            *box,
             products,
-            (*place.row_errors(part), entry_bounds),
+            pair_beta,
+            part.rows,
+            np.add.reduceat(np.abs(pair_beta), part.offsets[:-1]),
+            place.row_errors,
+            entry_bounds,
             has_equality,
-            PROOF[gram.positive_definite],
             place.n_threads,
         )
+        certificates = pair_certificates(findings, has_equality, PROOF[gram.positive_definite])
         beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + steps_taken
         if proofs is None:
             proofs = certificates

@@ -40,7 +40,7 @@ class Progress:
         self._root: Any = None
         self._task: Any = None
         self._step: Any = None
-        if vars(estimator).get("_skl_callbacks"):
+        if getattr(estimator, "_skl_callbacks", None):
             self._root = estimator._init_callback_context(max_subtasks=n_tasks)
             self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
 
