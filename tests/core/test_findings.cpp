@@ -61,23 +61,42 @@ void many_pairs() {
     const std::vector<std::int64_t> offsets{0, 0, 10, 11, 50, n};
     std::mt19937 random(3);
     std::uniform_real_distribution<double> uniform(-1.0, 1.0);
-    Doubles p(n), lower(n, -0.5), upper(n, 0.5), d(n, 0.1), u(n), none(n, 0.0), beta(n);
+    Doubles p(n), lower(n, -0.5), upper(n, 0.5), d(n, 0.1), u(n), beta(n), error(n), reach(n);
     for (Doubles* values : {&p, &u, &beta}) {
         for (double& value : *values) value = uniform(random);
     }
     for (double& value : beta) value = std::clamp(value, -0.5, 0.5);
+    // The rows of K in reverse; a row's error is its unit error times the sum of |beta|, and roundings of the gradient.
+    const Doubles sizes{1.0, 2.0, 3.0, 4.0, 5.0};
+    Doubles unit_errors(n), reaches(n);
+    std::vector<std::int64_t> rows(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        rows[i] = n - 1 - static_cast<std::int64_t>(i);
+        unit_errors[i] = 1e-3 * (1.0 + uniform(random)), reaches[i] = 2.0 + uniform(random);
+    }
+    for (std::size_t t = 0; t < 5; ++t) {
+        for (auto i = static_cast<std::size_t>(offsets[t]); i < static_cast<std::size_t>(offsets[t + 1]); ++i) {
+            error[i] = unit_errors[n - 1 - i] * sizes[t] + 0x1p-50 * (std::abs(p[i]) + std::abs(u[i]) + std::abs(d[i] * beta[i]));
+            reach[i] = reaches[n - 1 - i];
+        }
+    }
     for (const bool paired : {false, true}) {
         std::vector<mercer::PairFindings> all(5);
         mercer::Poll poll;
         mercer::certify_pairs(
-            {p.data(), lower.data(), upper.data(), d.data(), u.data(), none.data(), none.data(), beta.data(), n, paired},
-            offsets.data(), 5, all.data(), 3, poll);
+            {p.data(), lower.data(), upper.data(), d.data(), u.data(), nullptr, nullptr, beta.data(), n, paired},
+            {unit_errors.data(), reaches.data()}, rows.data(), sizes.data(), offsets.data(), 5, all.data(), 3, poll);
         for (std::size_t t = 0; t < 5; ++t) {
             const std::int64_t from = offsets[t];
             const mercer::PairFindings one =
                 mercer::certify_pair({p.data() + from, lower.data() + from, upper.data() + from, d.data() + from,
-                                      u.data() + from, none.data() + from, none.data() + from, beta.data() + from, offsets[t + 1] - from, paired});
-            CHECK(all[t].b == one.b && all[t].found.shares == one.found.shares && all[t].energy == one.energy);
+                                      u.data() + from, error.data() + from, reach.data() + from, beta.data() + from,
+                                      offsets[t + 1] - from, paired});
+            CHECK(all[t].b == one.b && all[t].energy == one.energy);
+            CHECK(std::abs(all[t].found.shares - one.found.shares) <= 1e-12 * one.found.shares);
+            CHECK(std::abs(all[t].wrong - one.wrong) <= 1e-12 * one.wrong);
+            const double cost = one.repair.of_gap();
+            CHECK(cost == all[t].repair.of_gap() || std::abs(all[t].repair.of_gap() - cost) <= 1e-12 * cost);
         }
         CHECK(all[0].found.total == 0.0 && all[0].b == 0.0);
     }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mercer import _core
 from mercer.kernels import Gaussian
 from mercer.places.host.prepared import PreparedSamples
 
@@ -37,7 +38,8 @@ def arguments():
 def test_the_core_refuses_layouts_that_do_not_fit(name, value, message):
     samples, layout = arguments()
     total = np.zeros(5)
-    samples.add_pairs(*layout.values(), np.ones(5), total, 1)
+    assert samples.add_pairs(*layout.values(), np.array([1.0, 1.0, 1.0, 0.0, 1.0]), total.copy(), 1) == 20
+    assert samples.add_pairs(*layout.values(), np.ones(5), total, 1) == 25
     assert (total > 1 - 1e-15).all()
     layout[name] = value
     with pytest.raises(ValueError, match=message):
@@ -59,3 +61,24 @@ def test_the_core_refuses_arrays_that_are_too_short(k):
     arrays[k] = arrays[k][:4].copy()
     with pytest.raises(ValueError, match="4 elements, but 5 are needed"):
         samples.solve_pairs(*layout.values(), *arrays, True, 1e-3, 100, 1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("rows", np.array([0, 1, 2]), "rows holds an index that is out of range"),
+        ("sizes", np.ones(2), "sizes has 2 elements, but 1 are needed"),
+        ("reach", np.ones(3), "reach has 3 elements, but 2 are needed"),
+        ("offsets", np.array([0, 4]), "offsets must not decrease"),
+        ("offsets", np.array([], dtype=np.int64), "offsets must have one element more"),
+        ("u", np.ones(2), "u has 2 elements, but 3 are needed"),
+        ("n_threads", 0, "n_threads must be at least 1"),
+    ],
+)
+def test_the_core_refuses_points_to_certify_that_do_not_fit(name, value, message):
+    variables = {each: np.zeros(3) for each in ("p", "lower", "upper", "d", "u", "beta")}
+    rows = {"rows": np.array([0, 1, 1]), "sizes": np.zeros(1), "unit_errors": np.zeros(2), "reach": np.ones(2)}
+    given = {"offsets": np.array([0, 3]), **variables, **rows, "paired": True, "n_threads": 1}
+    assert _core.pair_findings(**given).shape == (1, 16)
+    with pytest.raises(ValueError, match=message):
+        _core.pair_findings(**{**given, name: value})

@@ -40,38 +40,43 @@ OwnMatrix as_matrix(std::vector<double> values, std::size_t n_rows, std::size_t 
 constexpr std::size_t kFindings = 16;
 
 OwnMatrix pair_findings(AnyArray offsets, AnyArray p, AnyArray lower, AnyArray upper, AnyArray d,
-                         AnyArray u, AnyArray error, AnyArray reach, AnyArray beta, bool paired, int n_threads) {
+                        AnyArray u, AnyArray beta, AnyArray rows, AnyArray sizes, AnyArray unit_errors, AnyArray reach,
+                        bool paired, int n_threads) {
     const auto offsets_ = vector<const std::int64_t>(offsets, "offsets");
     const auto p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
     const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
     const auto d_ = vector<const double>(d, "d", n), u_ = vector<const double>(u, "u", n);
-    const auto error_ = vector<const double>(error, "error", n), beta_ = vector<const double>(beta, "beta", n);
-    const auto reach_ = vector<const double>(reach, "reach", n);
+    const auto beta_ = vector<const double>(beta, "beta", n);
+    const auto rows_ = vector<const std::int64_t>(rows, "rows", n);
+    const auto unit_errors_ = vector<const double>(unit_errors, "unit_errors");
+    const auto reach_ = vector<const double>(reach, "reach", unit_errors_.shape(0));
+    check_range(rows_.data(), n, static_cast<std::int64_t>(reach_.shape(0)), "rows");
     if (offsets_.shape(0) == 0) refuse("offsets", "must have one element more than there are pairs");
     const auto count = static_cast<std::int64_t>(offsets_.shape(0)) - 1;
     if (!mercer::is_indptr(offsets_.data(), count, static_cast<std::int64_t>(n))) {
         refuse("offsets", "must not decrease and must stay between 0 and the number of variables");
     }
+    const auto sizes_ = vector<const double>(sizes, "sizes", static_cast<std::size_t>(count));
     check_threads(n_threads);
     std::vector<mercer::PairFindings> all(static_cast<std::size_t>(count));
     {
-        const mercer::KernelPoint at{
-            p_.data(),     lower_.data(), upper_.data(), d_.data(),                    u_.data(),
-            error_.data(), reach_.data(), beta_.data(),  static_cast<std::int64_t>(n), paired};
+        const mercer::KernelPoint at{p_.data(), lower_.data(), upper_.data(), d_.data(), u_.data(), nullptr, nullptr,
+                                     beta_.data(), static_cast<std::int64_t>(n), paired};
         Signals signals;
         const nb::gil_scoped_release unlocked;
-        mercer::certify_pairs(at, offsets_.data(), count, all.data(), n_threads, signals.poll());
+        mercer::certify_pairs(at, {unit_errors_.data(), reach_.data()}, rows_.data(), sizes_.data(), offsets_.data(),
+                              count, all.data(), n_threads, signals.poll());
     }
-    std::vector<double> rows;
-    rows.reserve(all.size() * kFindings);
+    std::vector<double> values;
+    values.reserve(all.size() * kFindings);
     for (const mercer::PairFindings& pair : all) {
         const mercer::Findings& f = pair.found;
-        rows.insert(rows.end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
+        values.insert(values.end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
                                  f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved,
                                  pair.wrong, pair.repair.of_gap(), pair.repair.of_dual()});
     }
-    return as_matrix(std::move(rows), all.size(), kFindings);
+    return as_matrix(std::move(values), all.size(), kFindings);
 }
 
 OwnMatrix pair_values(AnyArray findings, bool paired, double share) {
@@ -100,10 +105,11 @@ void bind_findings(nb::module_& m) {
           "Losses, gap shares, sum of beta, worst sample, largest residuals: outside the box, outward, inward; "
           "largest and smallest gradient that could be followed.");
     m.def("pair_findings", &pair_findings, "offsets"_a, "p"_a, "lower"_a, "upper"_a,
-          "d"_a, "u"_a, "error"_a, "reach"_a, "beta"_a, "paired"_a, "n_threads"_a,
+          "d"_a, "u"_a, "beta"_a, "rows"_a, "sizes"_a, "unit_errors"_a, "reach"_a, "paired"_a, "n_threads"_a,
           "A row for each problem: losses, gap shares, the most that the sum of beta is off, worst variable, largest residuals (outside the box, "
           "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, how far the first can be off, and "
-          "what moving the sum of beta to zero adds to the gap and takes from the dual value.");
+          "what moving the sum of beta to zero adds to the gap and takes from the dual value. Variable i belongs to row rows[i] "
+          "of K; an entry of u is off by at most its row's `unit_errors` times the sum of |beta|, the problem's `sizes`.");
     m.def("pair_values", &pair_values, "findings"_a, "paired"_a, "share"_a,
           "The values of each problem's certificate from its row of pair_findings, a column for each problem: an upper bound "
           "on the primal value and a lower one on the dual value, the gap, the violation, and the residuals of the box, of "

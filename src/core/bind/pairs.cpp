@@ -197,9 +197,9 @@ PairReasons solve_folds(const Samples& self, AnyArray members, AnyArray starts, 
     return std::visit(solve, self.any);
 }
 
-void add_pairs(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets,
-               AnyArray beta, AnyArray total, int n_threads) {
-    const auto add = [&]<class Kind>(const Kind& samples) {
+std::int64_t add_pairs(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets,
+                       AnyArray beta, AnyArray total, int n_threads) {
+    const auto add = [&]<class Kind>(const Kind& samples) -> std::int64_t {
         if constexpr (is_dense<Kind>) {
             const PairLayout layout(members, starts, blocks, offsets, samples.n);
             const auto beta_ = vector<const double>(beta, "beta", layout.variables());
@@ -207,14 +207,14 @@ void add_pairs(const Samples& self, AnyArray members, AnyArray starts, AnyArray 
             check_threads(n_threads);
             Signals signals;
             const nb::gil_scoped_release unlocked;
-            mercer::add_pairs<ValueOf<Kind>>({samples, nullptr, self.ending, self.numbers}, layout.rows(),
+            return mercer::add_pairs<ValueOf<Kind>>({samples, nullptr, self.ending, self.numbers}, layout.rows(),
                                              layout.pairs(), beta_.data(), total_.data(),
                                              {n_threads, mercer::level(), signals.poll()});
         } else {
             refuse("samples", "must be dense for add_pairs");
         }
     };
-    std::visit(add, self.any);
+    return std::visit(add, self.any);
 }
 
 }  // namespace
@@ -243,5 +243,5 @@ void bind_pairs(nb::class_<Samples>& samples) {
              "Steps on sparse samples take float32 values where these are to be `single`. Returns why each fold of each pair ended, as in `smo`, and how many kernel values that took.")
         .def("add_pairs", &add_pairs, "members"_a, "starts"_a, "blocks"_a,
              "offsets"_a, "beta"_a, "total"_a, "n_threads"_a,
-             "total += K beta on each pair of blocks of dense samples, from values computed for this sum.");
+             "total += K beta on each pair of blocks of dense samples, from values computed for this sum; returns their number.");
 }

@@ -1,6 +1,7 @@
-// Python's view of algebra/votes.hpp.
+// Python's view of algebra/votes.hpp and algebra/class_codes.hpp.
 #include "algebra/votes.hpp"
 
+#include "algebra/class_codes.hpp"
 #include "bind/arguments.hpp"
 
 namespace {
@@ -20,9 +21,18 @@ void count_wins(AnyArray values, AnyArray won) {
     }
 }
 
+TupleOf<Indices, Indices> class_codes(AnyArray labels, std::uint64_t most_values) {
+    const auto labels_ = vector<const std::int64_t>(labels, "labels");
+    mercer::ClassCodes found = mercer::class_codes(labels_.data(), labels_.shape(0), most_values);
+    return nb::make_tuple(as_array(std::move(found.classes)), as_array(std::move(found.codes)));
+}
+
 }  // namespace
 
 void bind_votes(nb::module_& m) {
     m.def("count_wins", &count_wins, "values"_a, "won"_a,
           "Fill each row of `won` with the number of pairs that each class wins, from the decision values of all pairs.");
+    m.def("class_codes", &class_codes, "labels"_a, "most_values"_a,
+          "The classes of integer labels in ascending order, and the index of each label's class; no classes if the labels "
+          "span `most_values` integers or more.");
 }

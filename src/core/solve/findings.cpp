@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "solve/equality.hpp"
 #include "threads/pool.hpp"
@@ -100,9 +102,21 @@ PairFindings certify_pair(const KernelPoint& at) {
     return out;
 }
 
-void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int64_t count, PairFindings* out,
-                   int n_threads, Poll& poll) {
+void certify_pairs(KernelPoint all, const RowBounds& bounds, const std::int64_t* rows, const double* sizes,
+                   const std::int64_t* offsets, std::int64_t count, PairFindings* out, int n_threads, Poll& poll) {
     constexpr std::int64_t kAlone = 1 << 13;  // variables that are done before a second thread is awake
+    constexpr double kGradientError = 4.0 * std::numeric_limits<double>::epsilon();
+    std::vector<double> error(static_cast<std::size_t>(all.n)), reach(error.size());
+    for (std::int64_t t = 0; t < count; ++t) {
+        for (std::int64_t i = offsets[t]; i < offsets[t + 1]; ++i) {
+            const double terms = std::abs(all.p[i]) + std::abs(all.u[i]) + std::abs(all.d[i] * all.beta[i]);
+            const auto at = static_cast<std::size_t>(i);
+            error[at] = bounds.unit_errors[rows[i]] * sizes[t] + kGradientError * terms;
+            reach[at] = bounds.reach[rows[i]];
+        }
+    }
+    all.error = error.data();
+    all.reach = reach.data();
     parallel_for(
         count, offsets[count] > kAlone ? n_threads : 1,
         [&](std::int64_t t) {

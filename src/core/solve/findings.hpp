@@ -79,9 +79,15 @@ struct PairFindings {
 };
 PairFindings certify_pair(const KernelPoint& at);
 
+// What is known of each row of K: the error of that entry of u for coefficients whose sizes add up to 1, and its reach.
+struct RowBounds {
+    const double *unit_errors, *reach;
+};
+
 // certify_pair for many problems side by side: the variables of problem t are those from offsets[t] to before
-// offsets[t + 1].
-void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int64_t count, PairFindings* out,
-                   int n_threads, Poll& poll);
+// offsets[t + 1], variable i belongs to row rows[i] of K, and the sizes of problem t's beta add up to sizes[t]. `error`
+// and `reach` of the points come from the bounds; the error of the gradient p - u - d beta is included.
+void certify_pairs(KernelPoint all, const RowBounds& bounds, const std::int64_t* rows, const double* sizes,
+                   const std::int64_t* offsets, std::int64_t count, PairFindings* out, int n_threads, Poll& poll);
 
 }  // namespace mercer

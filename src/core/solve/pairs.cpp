@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "algebra/rounding.hpp"
@@ -218,9 +219,10 @@ std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, con
 }
 
 template <class T>
-void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
-               double* total, const Threads& threads) {
+std::int64_t add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
+                       double* total, const Threads& threads) {
     const std::vector<BlockColumns<T>> columns = columns_of(kernel.samples, rows, threads);
+    std::vector<std::int64_t> values(static_cast<std::size_t>(pairs.count));
     const Threads alone{1, threads.level, threads.poll};
     parallel_for(
         pairs.count, threads_for(pairs, kernel.samples.d, threads),
@@ -241,8 +243,11 @@ void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairLis
             };
             sum(first, total + from);
             sum(second, total + from + n);
+            values[static_cast<std::size_t>(t)] =
+                static_cast<std::int64_t>(vectors.size()) * (pairs.offsets[t + 1] - from);
         },
         threads.poll);
+    return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
 #define MERCER_FOR(T)                                                                                               \
@@ -250,8 +255,8 @@ void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairLis
                                       const SmoStop&, SmoResult*, const Threads&);                                  \
     template std::int64_t solve_folds(const PairKernel<T>&, const BlockRows&, const PairList&, const PairFolds&,    \
                                       const SmoStop&, SmoResult*, const Threads&);                                  \
-    template void add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*,        \
-                            const Threads&);
+    template std::int64_t add_pairs(const PairKernel<T>&, const BlockRows&, const PairList&, const double*, double*, \
+                                    const Threads&);
 MERCER_FOR(float)
 MERCER_FOR(double)
 #undef MERCER_FOR

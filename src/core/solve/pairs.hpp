@@ -76,7 +76,7 @@ std::int64_t solve_folds(const PairKernel<T>& kernel, const BlockRows& rows, con
 
 // total += K beta for each pair, from values computed for this sum alone.
 template <class T>
-void add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
+std::int64_t add_pairs(const PairKernel<T>& kernel, const BlockRows& rows, const PairList& pairs, const double* beta,
                double* total, const Threads& threads);
 
 // Sparse samples (sparse_pairs.cpp), of float64 and for any ending but the Laplacian's.

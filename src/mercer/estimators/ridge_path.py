@@ -19,7 +19,7 @@ from mercer.estimators.fitting.families.least_squares_machine import (
     checked_lam,
 )
 from mercer.estimators.fitting.pipeline.fit import Fit, read_samples
-from mercer.estimators.fitting.pipeline.machine import kernel_of
+from mercer.estimators.fitting.pipeline.machine import kernel_of, refuse_kernel_parameters
 from mercer.estimators.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.estimators.fitting.reports.coefficients import expansion_of
@@ -238,7 +238,10 @@ class _RidgePathSearch(LeastSquaresMachine):
 
     def _kernels(self) -> list[Kernel]:
         """Return the kernel of each point of the grid; raise ValueError if they take different kinds of samples."""
-        kernels = [kernel_of(vars(self) | params) for params in self._points()]
+        points = self._points()
+        for params in points:
+            refuse_kernel_parameters(params.get("kernel", self.kernel), params)
+        kernels = [kernel_of(vars(self) | params) for params in points]
         if len({kernel.accepts for kernel in kernels}) > 1:
             raise ValueError(
                 f"the kernels in grid={self.grid!r} take different kinds of samples; search them separately"

@@ -25,7 +25,7 @@ Seed = int | np.random.Generator | None
 
 def real(name: str, value: Any) -> float:
     """Return a real number as a float; True and False are refused."""
-    if type(value) is not float and (not isinstance(value, numbers.Real) or isinstance(value, bool)):
+    if type(value) not in (float, int) and (not isinstance(value, numbers.Real) or isinstance(value, bool)):
         raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}")
     return float(value)
 
@@ -122,7 +122,7 @@ def function(name: str, value: Any) -> None:
 
 def _is_integer(value: Any) -> bool:
     """Return whether a value is an integer; True and False are none."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
 
 
 def suggest_name(name: str, known_names: Iterable[str]) -> str:

@@ -22,18 +22,17 @@ def blank_copy(model: Estimator) -> Estimator:
     """Return an unfitted copy of an estimator with the same parameter objects."""
     # copy.copy would run __getstate__, which takes 4 % of a fit to 30 samples, and the constructor would check nothing.
     blank: Estimator = object.__new__(type(model))
-    vars(blank).update(model.get_params(deep=False))
-    vars(blank).update(_unfitted_attributes(model))  # also callbacks and metadata requests, which are no parameters
+    parameters = model._get_param_names()
+    for name, value in vars(model).items():
+        # Callbacks and metadata requests are no parameters, and were not set by a fit either.
+        if name[-1] != "_" or name[:2] == "__" or name in parameters:
+            vars(blank)[name] = value
     return blank
 
 
 def adopt_fit(model: Estimator, fitted: Estimator) -> Estimator:
     """Replace the fitted attributes of an estimator by those of its fitted copy."""
     # One assignment: a thread that is copying or pickling this estimator keeps the old dictionary, which stays whole.
-    model.__dict__ = _unfitted_attributes(model) | vars(fitted)
+    unfitted = {name: value for name, value in vars(model).items() if name[-1] != "_" or name[:2] == "__"}
+    model.__dict__ = unfitted | vars(fitted)
     return model
-
-
-def _unfitted_attributes(model: Any) -> dict[str, Any]:
-    """Return the attributes that were not set by a fit, by name."""
-    return {name: value for name, value in vars(model).items() if name[-1] != "_" or name[:2] == "__"}

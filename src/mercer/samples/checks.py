@@ -281,12 +281,10 @@ def _check_finite(X: Any, n_jobs: int | None = None) -> None:
     """Raise an error that names the first entry that is not finite, if there is one."""
     values = X.data if is_sparse(X) else np.asarray(X)  # np.matrix has a sum of two dimensions
     has_plain_layout = values.dtype.char in "fd" and values.flags.c_contiguous and values.flags.aligned
-    if (
-        has_plain_layout
-        and values.nbytes >= BLOCK_BYTES
-        and _core.all_finite(values.reshape(1, -1), effective_n_threads(n_jobs))
-    ):
-        return
+    if has_plain_layout:
+        n_threads = effective_n_threads(n_jobs) if values.nbytes >= BLOCK_BYTES else 1
+        if _core.all_finite(values.reshape(1, -1), n_threads):
+            return
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
         is_small = values.nbytes <= BLOCK_BYTES

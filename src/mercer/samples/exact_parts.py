@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer import _core
 from mercer.samples.arrays import Flags, Floats, Indices, sums_by
-
-# Up to _MOST_ADDENDS multiples of _GRID_RATIO·x, each of them at most x, add up without rounding in float64.
-_MOST_ADDENDS, _GRID_RATIO = 2**13, 2.0**-40
 
 
 def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | None = None) -> Floats:
@@ -46,20 +44,9 @@ def exact_parts(totals: Floats, parts: Floats, group: Indices, exact: Flags | No
 def sum_error_bounds(totals: Floats, parts: Floats, group: Indices) -> Floats:
     """Return bounds on |totals[g] − sum of the parts of group g|, for parts that have the sign of their total.
 
-    The bound is 0 if the parts add up exactly, unless they are very many or very unequal. Each part is split into
-    a multiple of a unit near the total's last bit, a multiple of 2⁻⁴⁰ of that unit, and a tiny rest. Multiples of the
-    same unit add up without rounding.
+    The bound is 0 if the parts add up exactly, unless they are very many or very unequal.
     """
-    n, count = len(totals), np.bincount(group, minlength=len(totals))
-    grid = 4 * np.spacing(np.abs(totals))[group]
-    coarse = np.rint(parts / grid) * grid
-    rest = parts - coarse
-    fine = np.rint(rest / (_GRID_RATIO * grid)) * (_GRID_RATIO * grid)
-    difference = np.abs(totals - sums_by(group, coarse, n) - sums_by(group, fine, n))
-    unsummed_size = sums_by(group, np.abs(rest - fine), n) + np.where(
-        count <= _MOST_ADDENDS, 0.0, sums_by(group, np.abs(fine), n)
-    )
-    return np.asarray(difference * (1 + 1e-15) + unsummed_size * (1 + 1e-9))
+    return _core.sum_error_bounds(totals, np.ascontiguousarray(parts), group)
 
 
 def needs_exact_sum(diagonal: Floats, ridge: Floats, group: Indices) -> Flags:

@@ -187,19 +187,10 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
 
     Sorting the labels would take as long as a linear fit.
     """
-    if y.dtype.kind not in "iu" or len(y) == 0:
+    if y.dtype.kind not in "iu" or y.dtype == np.uint64:
         return None
-    low = int(y.min())
-    span = int(y.max()) - low + 1
-    if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
-        return None
-    offset = y.astype(np.int64) - low
-    present_values = np.bincount(offset, minlength=span).nonzero()[0]
-    if len(present_values) < 2:
-        return None
-    codes = np.zeros(span, dtype=np.intp)
-    codes[present_values] = np.arange(len(present_values))
-    return (present_values + low).astype(y.dtype), codes[offset]
+    classes, codes = _core.class_codes(np.ascontiguousarray(y, dtype=np.int64), min(1000, len(y) // 2))
+    return (classes.astype(y.dtype, copy=False), codes) if len(classes) > 1 else None
 
 
 # --- one class against all others ------------------------------------------------------------------------------------

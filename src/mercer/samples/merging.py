@@ -68,15 +68,10 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     if not identical:
         samples = X if len(rows) == n_samples(X) else pick(X, rows, n_threads)
         return Merged(samples, y[rows], row_weight, rows, np.arange(len(rows)), row_weight, rows)
-    order, is_first = _canonical_order(X, y, rows, n_threads)
-    member = np.empty(len(rows), dtype=np.intp)
-    if is_first is None:
-        first, total = rows[order], row_weight[order]
-        member[order] = np.arange(len(order))
-    else:
-        first = rows[order[is_first]]
-        member[order] = is_first.cumsum() - 1
-        total = rounded_sums_by(member, row_weight, len(first))
+    positions, member = _groups(X, y, rows, n_threads)
+    first = rows[positions]
+    is_unique = len(first) == len(rows)
+    total = row_weight[positions] if is_unique else rounded_sums_by(member, row_weight, len(first))
     return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, row_weight, first)
 
 
@@ -108,6 +103,19 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
     return _core.hash_rows(X, n_threads)
 
 
+def _groups(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Indices]:
+    """Group equal samples with equal labels: the position in `rows` of the first of each, and the group of each row."""
+    if type(X) is np.ndarray and X.flags.c_contiguous:
+        which, codes = None if len(rows) == len(y) else rows, np.ascontiguousarray(y, dtype=np.int64)
+        groups = _core.group_rows(X, which, codes, n_threads)
+        if groups is not None:  # else different rows have the same hash
+            return groups
+    order, is_first = _canonical_order(X, y, rows, n_threads)
+    member = np.empty(len(rows), dtype=np.intp)
+    member[order] = np.arange(len(order)) if is_first is None else is_first.cumsum() - 1
+    return order if is_first is None else order[is_first], member
+
+
 def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indices, Flags | None]:
     """Sort positions in `rows` by sample and label, and flag the first of each run of equal samples and labels.
 
@@ -121,9 +129,7 @@ def _canonical_order(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple
     keys, codes = hash_samples(X, n_threads), np.ascontiguousarray(y, dtype=np.int64)
     if len(rows) < len(keys):
         keys, codes = keys[rows], codes[rows]
-    order = _core.order_by(keys, codes)
-    sorted_keys = keys[order]
-    same_hash = (sorted_keys[:-1] == sorted_keys[1:]).nonzero()[0]  # positions whose successor has the same hash
+    order, same_hash = _core.order_by(keys, codes)  # `same_hash` has the places whose successor has the same hash
     if len(same_hash) == 0:
         return order, None
     left, right = rows[order[same_hash]], rows[order[same_hash + 1]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
@@ -34,15 +34,17 @@ NO_FACTOR = (
 )
 
 
-@contextmanager
-def enforce_deadline(stop: Stop, explanation: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
-    """Raise TimeoutError inside the `with` block `grace` seconds after the deadline of `stop`.
+def enforce_deadline(stop: Stop, explanation: str = NO_FACTOR, grace: float = 0.0) -> AbstractContextManager[None]:
+    """Return a context that raises TimeoutError `grace` seconds after the deadline of `stop`.
 
     `explanation` ends the message: it says why there is no partial solution. A call of LAPACK is not interrupted.
     """
-    if stop.deadline == math.inf:
-        yield
-        return
+    return nullcontext() if stop.deadline == math.inf else _time_limit(stop, explanation, grace)
+
+
+@contextmanager
+def _time_limit(stop: Stop, explanation: str, grace: float) -> Iterator[None]:
+    """Raise TimeoutError inside the `with` block `grace` seconds after the deadline of `stop`."""
     try:
         with _core.TimeLimit(stop.seconds + grace):
             yield

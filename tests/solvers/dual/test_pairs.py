@@ -137,7 +137,8 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
     slightly[np.argmax(np.abs(slightly))] *= 0.9
     for beta in (feasible, slightly, inside, drawn):
         box = problem.p, problem.lower, problem.upper, problem.d
-        found = _core.pair_findings(offsets, *box, K @ beta, 0 * beta, reach, beta, True, 1)
+        rows, sizes = np.arange(len(beta)), np.abs(beta).sum(keepdims=True)
+        found = _core.pair_findings(offsets, *box, K @ beta, beta, rows, sizes, 0 * reach, reach, True, 1)
         certificate, expected = pair_certificates(found, True, "optimality")[0], truth(problem, K, beta)
         assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12, abs=1e-12)
         assert certificate.b == pytest.approx(tuple(expected.b))

@@ -115,7 +115,7 @@ class KernelMatrix(HostAlgebra):
     @property
     def _fused(self) -> bool:
         """True if the core computes the kernel values."""
-        return self._source.prepared is not None and not self._stored
+        return self._source.prepared is not None and self._source.matrix is None
 
     @property
     def _stored(self) -> bool:

@@ -155,21 +155,21 @@ class PairPlace:
         self.gram.evaluations += n_values
         return n_steps, reasons, u
 
-    def errors(self, layout: Layout, beta: Floats) -> Floats:
-        """Return a bound on the error of each entry of u = Kβ."""
-        l1 = np.add.reduceat(np.abs(beta), layout.offsets[:-1])
-        return np.asarray(self.unit_errors[layout.rows] * l1.repeat(layout.lengths))
+    @property
+    def row_errors(self) -> Floats:
+        """Error bound of each row's entry of u = Kβ for ‖β‖₁ = 1."""
+        return self.unit_errors
 
     def products(self, layout: Layout, beta: Floats) -> Floats:
         """Return u = Kβ of each pair, from float64 values."""
         u = np.zeros(len(beta))
         if self.exact.dense:
-            self.exact.add_pairs(*layout.arrays, beta, u, self.n_threads)
+            self.gram.evaluations += self.exact.add_pairs(*layout.arrays, beta, u, self.n_threads)
         else:  # the solver with a limit of 0 steps returns u alone
             zeros = np.zeros(len(beta))
             data = (*layout.arrays, self.gram.diagonal, zeros, beta.copy(), beta, beta, zeros)
             self.exact.solve_sparse_pairs(*data, u, False, False, 1.0, 0, np.inf, self.n_threads)
-        self.gram.evaluations += int(np.add.reduceat(beta != 0, layout.offsets[:-1]) @ layout.lengths)
+            self.gram.evaluations += int(np.add.reduceat(beta != 0, layout.offsets[:-1]) @ layout.lengths)
         return u
 
     def solve_folds(

@@ -22,7 +22,6 @@ from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.solvers.refine import has_progressed
 from mercer.solvers.solution import Stop
 
-_EPS = float(np.finfo(np.float64).eps)
 # With more variables than this, passes over all of them in every step cost more than working sets. For sparse samples
 # working sets have to compute more values again, so the limit is higher (ten classes of Reuters: 0.7 s with the second
 # limit, 1.0 s with the first).
@@ -88,9 +87,10 @@ def _refine_pairs(
     Steps after a certificate start from its gradient. With `certify_first`, the first round only certifies β.
     """
     p, has_equality, entry_bounds = problem.p, bool(len(problem.totals)), gram.proof.entry_bounds
-    u, pairs = np.zeros(len(p)), np.arange(layout.n)
-    steps, last_violation = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
-    proofs, solved = None, np.zeros(layout.n, dtype=bool)
+    n_pairs = layout.n
+    u, pairs = np.zeros(len(p)), np.arange(n_pairs)
+    steps, last_violation = np.zeros(n_pairs, dtype=np.int64), np.full(n_pairs, np.inf)
+    proofs, solved = None, np.zeros(n_pairs, dtype=bool)
     while len(pairs):
         part, variables = layout.of_pairs(pairs), layout.variables(pairs)
         box, pair_beta = Box(problem.lower[variables], problem.upper[variables], problem.d[variables]), beta[variables]
@@ -106,21 +106,21 @@ def _refine_pairs(
             )
             steps_taken, converged = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         # 2. Certify the pairs with bounds on the rounding errors of u.
-        sizes = np.abs(p[variables]) + np.abs(products) + np.abs(box.d * pair_beta)
-        error = place.errors(part, pair_beta) + 4 * _EPS * sizes
         findings = _core.pair_findings(
             part.offsets,
             p[variables],
             *box,
             products,
-            error,
-            entry_bounds[part.rows],
             pair_beta,
+            part.rows,
+            np.add.reduceat(np.abs(pair_beta), part.offsets[:-1]),
+            place.row_errors,
+            entry_bounds,
             has_equality,
             place.n_threads,
         )
-        beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + steps_taken
         certificates = pair_certificates(findings, has_equality, PROOF[gram.positive_definite])
+        beta[variables], u[variables], steps[pairs] = pair_beta, products, steps[pairs] + steps_taken
         if proofs is None:
             proofs = certificates
         else:

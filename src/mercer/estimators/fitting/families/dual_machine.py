@@ -160,7 +160,7 @@ class DualMachine(MachineMethods, Machine):
         Each task is one output and yields one row of `dual_coef_`.
         """
         merged, beta = fit.merged, solved.columns.coefficients.reshape(len(solved), -1)
-        self.intercept_ = freeze(b)
+        self.intercept_ = b
         used = np.flatnonzero(beta.any(axis=0))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
         by_row = beta[:, merged.member]
@@ -171,8 +171,8 @@ class DualMachine(MachineMethods, Machine):
             by_row = parts.toarray().T
         order = np.flatnonzero(by_row.any(axis=0))
         conclude_support(self, fit, order)
-        self.n_support_ = freeze(np.array([len(order)], dtype=np.int32))
-        self.dual_coef_ = freeze(np.ascontiguousarray(by_row[:, order]))
+        self.n_support_ = np.array([len(order)], dtype=np.int32)
+        self.dual_coef_ = np.ascontiguousarray(by_row[:, order])
         self._conclude_duals(fit, solved)
 
     def _conclude_duals(self, fit: Fit, solved: Solutions[DualProblem], scales: Floats | None = None) -> None:
@@ -191,7 +191,7 @@ class DualMachine(MachineMethods, Machine):
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
-        return float(norms[0]) if len(norms) == 1 else freeze(norms)
+        return float(norms[0]) if len(norms) == 1 else norms
 
     @property
     def coef_(self) -> Any:

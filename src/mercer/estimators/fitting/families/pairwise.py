@@ -104,9 +104,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         used = table.lengths.nonzero()[0]
         used = used[merged.y[used].argsort(kind="stable")]
         self._per_class_ = self._function_per_class
-        self.classes_ = freeze(target.labels)
-        self.class_weight_ = freeze(target.factor)
-        self.intercept_ = freeze(b)
+        self.classes_, self.class_weight_, self.intercept_ = target.labels, target.factor, b
         self._expansion_ = table_expansion(fit, table, used, b)
 
         # From here on indices are the caller's rows, sorted by class.
@@ -114,8 +112,9 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         order = codes.argsort(kind="stable")
         order = order[by_row.lengths[order] > 0]
         conclude_support(self, fit, order)
-        self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
-        self.dual_coef_ = freeze(to_dual_coef(by_row.take(order), codes[order], target.pairs, len(target.labels)))
+        codes = codes[order]
+        self.n_support_ = np.bincount(codes, minlength=len(target.labels)).astype(np.int32)
+        self.dual_coef_ = to_dual_coef(by_row.take(order), codes, target.pairs, len(target.labels))
 
     @available_if(can_add_samples)
     @shared_docs

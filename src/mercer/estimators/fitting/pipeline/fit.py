@@ -161,7 +161,7 @@ class Fit:
         checks.check_same_length(X, y)
         input_weight = weight = checks.weights(sample_weight, n)
         if not chunk:
-            y = _checked_classes(machine, y, weight)
+            y = _checked_classes(machine, y, None if sample_weight is None else weight)
         codes, target = machine._read(y)
         codes = np.zeros(n, dtype=np.intp) if codes is None else codes
         weight, target = machine._weigh(target, codes, weight)
@@ -294,11 +294,16 @@ class Fit:
         return np.where(is_far_from_zero, mean, 0.0) if is_far_from_zero.any() else None
 
 
-def _checked_classes(machine: Machine, y: ArrayLike | None, weight: Floats) -> Any:
-    """Return y without classes that have no weight, if the machine is a classifier; warn of unknown class weights."""
+def _checked_classes(machine: Machine, y: ArrayLike | None, weight: Floats | None) -> Any:
+    """Return y without classes that have no weight, if the machine is a classifier; warn of unknown class weights.
+
+    Without a `weight`, every sample has the weight 1.
+    """
     if isinstance(vars(machine).get("class_weight"), dict):
         _warn_of_unknown_classes(machine.class_weight, y)
-    return _without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
+    if weight is None or weight.all() or not is_classifier(machine):
+        return y
+    return _without_weightless_classes(y, weight)
 
 
 def _without_weightless_classes(y: ArrayLike | None, weight: Floats) -> Any:

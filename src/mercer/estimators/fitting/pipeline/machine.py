@@ -45,7 +45,7 @@ from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.parameters import REGULARIZED, SuggestsParameters
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
-from mercer.samples.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
+from mercer.samples.arrays import Data, Floats, Indices, Weights, are_strings, is_sparse
 from mercer.samples.checks import copy_columns
 from mercer.samples.engine import report_of
 from mercer.samples.matrices import column_spreads
@@ -226,10 +226,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
     def _adopt(self, trained: Self) -> Self:
         """Take over the fitted attributes of a copy, checked and made read-only."""
-        _expect_finite(trained)
-        for name, value in vars(trained).items():  # freeze_fitted inlined, since its calls take time in a small fit
-            if name[-1] == "_" and type(value) is np.ndarray and value.flags.writeable:
-                value.setflags(write=False)
+        _check_and_freeze(trained)
         return adopt_fit(self, trained)
 
     def _train(self, fit: Fit, y: ArrayLike | None, options: FitOptions, starts: list[Any] | None = None) -> None:
@@ -268,7 +265,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         is_proven = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if is_proven else "rounding floor"
         self.converged_ = self.stop_reason_ == "converged"
-        self.n_iter_: Any = freeze(solved.steps)
+        self.n_iter_: Any = solved.steps
 
     def _keep_state(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Store the state from which a later fit can start."""
@@ -338,7 +335,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
         self
             Estimator instance.
         """
-        _refuse_kernel_parameters(params.get("kernel", vars(self).get("kernel")), params)
+        refuse_kernel_parameters(params.get("kernel", vars(self).get("kernel")), params)
         super().set_params(**params)
         return self
 
@@ -369,17 +366,16 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 def kernel_of(parameters: Mapping[str, Any]) -> Kernel:
     """Return a new kernel object for the parameters of a machine, not yet bound to data."""
     kernel = parameters["kernel"]
-    kernel_parameters = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
-    _refuse_kernel_parameters(kernel, kernel_parameters)
     if isinstance(kernel, Kernel):
         copy: Kernel = clone(kernel)
-        copy.set_params(**{name.removeprefix("kernel__"): value for name, value in kernel_parameters.items()})
+        marked = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
+        copy.set_params(**{name.removeprefix("kernel__"): value for name, value in marked.items()})
         return copy
     options = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
     return as_kernel(kernel, **options)
 
 
-def _refuse_kernel_parameters(kernel: Any, params: Mapping[str, Any]) -> None:
+def refuse_kernel_parameters(kernel: Any, params: Mapping[str, Any]) -> None:
     """Raise ValueError for parameters `kernel__…` of a kernel that is given by name."""
     kernel_parameter = next((name for name in params if name.startswith("kernel__")), None)
     if kernel_parameter is not None and isinstance(kernel, str):
@@ -395,12 +391,12 @@ def fit_copy_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     trained_copy = blank_copy(machine)
     copy_columns(machine, trained_copy)
     trained_copy._train(fit, fit.y, FitOptions(machine), starts)
-    _expect_finite(trained_copy)
+    _check_and_freeze(trained_copy)
     return trained_copy
 
 
-def _expect_finite(model: Machine) -> None:
-    """Raise FloatingPointError if coefficients of a fit are not finite."""
+def _check_and_freeze(model: Machine) -> None:
+    """Make the fitted arrays read-only; raise FloatingPointError if coefficients of a fit are not finite."""
     attributes = vars(model)
     values = {name: attributes[name] for name in ("coef_", "dual_coef_", "intercept_") if name in attributes}
     if "_expansion_" in attributes:
@@ -411,6 +407,9 @@ def _expect_finite(model: Machine) -> None:
                 f"{type(model).__name__} overflowed: its {name} is not finite. The features, the targets, the weights "
                 "or the penalty (C or 1/lam) are too large or too small together; scale them"
             )
+    for name, value in attributes.items():  # freeze_fitted inlined, since its calls take time in a small fit
+        if name[-1] == "_" and type(value) is np.ndarray:
+            value.setflags(write=False)
 
 
 def _scale_ratio(X: Any) -> float:

@@ -80,9 +80,9 @@ def caller_table(
 
 def _entries_at(part: Any, sample: Indices, task: Indices) -> Any:
     """Return the entries at these indices of `part` broadcast to (merged samples, tasks)."""
-    if np.ndim(part) == 0:
+    if getattr(part, "ndim", 0) == 0:
         return part
-    if np.ndim(part) == 1 or part.shape[0] == 1:
+    if part.ndim == 1 or part.shape[0] == 1:
         part = part.ravel()
         return part[task] if len(part) > 1 else part
     return part[sample, task] if part.shape[1] > 1 else part[sample, 0]
@@ -125,7 +125,7 @@ def table_expansion(fit: Fit, table: CoefficientTable, used: Indices, b: Floats)
 def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
     """Set the attributes of the support vectors, which are the caller's rows with weight at the indices `order`."""
     rows = fit.merged.rows[order]
-    model.support_ = freeze(rows.astype(np.int32))
+    model.support_ = rows.astype(np.int32)
     model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else host(fit.X, rows))
     model.shape_fit_ = fit.X.shape if hasattr(fit.X, "shape") else (len(fit.X),)
 

@@ -81,14 +81,14 @@ def bias_intervals(solved: Solutions[DualProblem], status: CoefficientTable) -> 
     if without_free.any():
         without_free &= solved.equalities == 1
     if not without_free.any():
-        return np.asarray(freeze(ends))
+        return ends
     columns, h = solved.columns, solved.gradient
     starts = columns.variables[:-1]
     may_shrink, may_grow = columns.beta > columns.lower, columns.beta < columns.upper
     tops = np.maximum.reduceat(np.where(may_grow, h, -np.inf), starts)
     bottoms = np.minimum.reduceat(np.where(may_shrink, h, np.inf), starts)
     ends[without_free] = np.column_stack([tops, bottoms])[without_free]
-    return np.asarray(freeze(ends))
+    return ends
 
 
 @dataclass(frozen=True, eq=False)
