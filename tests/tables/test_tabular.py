@@ -229,7 +229,21 @@ def test_words_among_numbers_are_asked_about_once():
     with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
         mercer.tune(model, frame, y, grid={"C": [1, 10]})
     assert len(w) == 1  # not for every fold
+    with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
+        mercer.tune(model, frame, y)  # the default grid needs the encoded table before the search
+    assert len([one for one in w if one.category is GuessWarning]) == 1
+    with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
+        mercer.CalibratedClassifier(model, cv=3).fit(frame, y)
+    assert len(w) == 1
     assert mercer.tabular(mercer.SVC(), numeric=["x"]).fit(frame, y).columns_ == missing.columns_
+
+
+def test_words_in_new_rows_are_warned_about_once():
+    frame, y = pd.DataFrame({"x": [*map(str, range(40))]}), np.arange(40) + 0.5
+    model = mercer.CalibratedRegressor(mercer.tabular(mercer.SVR()), cv=4).fit(frame, y)
+    with pytest.warns(GuessWarning, match="'x' holds 'k.A.' beside numbers: read as missing values") as w:
+        model.predict_interval(pd.DataFrame({"x": ["3", "4", "5", "6", "k.A."]}))
+    assert len(w) == 1  # not for the machine of every fold
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,24 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
     return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
 
 
+def check_text_output(path: str) -> None:
+    """Raise if the suffix of an output file promises another format than the text that is written."""
+    suffix = Path(path).suffix.lower()
+    if is_compressed(path) or _FORMATS.get(suffix, "csv") not in ("csv", "tsv"):
+        raise ValueError(f"{path}: the output is text, not a {suffix} file; for a table name a .csv file")
+
+
+def parse_share(text: str) -> float:
+    """Return a number between 0 and 1, both excluded; for argparse."""
+    try:
+        share = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1") from None
+    if not 0 < share < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return share
+
+
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     """Return the options among `names` whose value differs from the default, as the user types them."""
     changed_options = []

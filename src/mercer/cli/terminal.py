@@ -116,6 +116,7 @@ _OPTION_WORDING = {
     "machine='svc'": "--machine svc",
     "machine='svr'": "--machine svr",
     "easy and tune search": "mercer easy and mercer tune search",
+    "easy names such rows": "mercer easy names such rows",
     **dict.fromkeys(
         (
             f"predict new rows with predict or {other}; explain says why"
