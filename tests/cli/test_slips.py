@@ -197,3 +197,10 @@ def test_columns_are_blamed_for_a_heavy_tail_and_for_noise(folder, capsys):
     (folder / "t.csv").write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, tail, strict=True)))
     run("train", "t.csv", "--target", "y")
     assert "these columns hardly predict 'y'" in " ".join(capsys.readouterr().out.split())
+
+
+def test_dates_written_as_numbers_are_asked_about(folder, capsys):
+    (folder / "t.csv").write_text("day,y\n" + "".join(f"{20210301 + k},{'pq'[k % 2]}\n" for k in range(30)))
+    run("train", "t.csv", "--target", "y")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "dates such as 20210301; name it with --numeric if that is right, else write 2021-03-01" in told

@@ -538,3 +538,27 @@ def test_parameters_that_are_set_later_do_not_change_the_unit_of_predictions():
         model.set_params(**changed)
         np.testing.assert_array_equal(model.predict(table), expected)
         assert model.score(table, y) == score
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_numbers_that_all_are_dates_are_asked_about(kind):
+    days = [20200228 + k for k in range(2)] + [20210301 + k for k in range(28)]
+    y = np.arange(30) % 2
+    frame = pd.DataFrame({"day": [kind(day) for day in days]})
+    said = (
+        "'day' is read as numbers, though all of them are dates such as 20200228; .* numeric .* else write 2020-02-28"
+    )
+    with pytest.warns(GuessWarning, match=said) as w:
+        mercer.tabular(mercer.SVC()).fit(frame, y)
+    assert len(w) == 1
+    mercer.tabular(mercer.SVC(), numeric=["day"]).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [20210229, 20211301, 20210100, 20210032, 18991231, 21010101, 20210301.5, 7],
+    ids=["no leap year", "month 13", "day 0", "day 32", "before 1900", "after 2100", "fraction", "short"],
+)
+def test_numbers_of_which_one_is_no_date_are_numbers(odd):
+    frame = pd.DataFrame({"amount": [*(20210301 + k for k in range(29)), odd]})
+    mercer.tabular(mercer.SVC()).fit(frame, np.arange(30) % 2)

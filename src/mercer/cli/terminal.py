@@ -104,6 +104,7 @@ def printable(text: str, stream: TextIO | None = None) -> str:
 # Messages of the library name Python parameters; the command line shows the options in their place.
 _OPTION_WORDING = {
     "in categorical or drop": "with --categorical or --drop",
+    "in numeric if that is right, else write": "with --numeric if that is right, else write",
     "in numeric if that is right, else in categorical": "with --numeric if that is right, else with --categorical",
     "in categorical if that is right, else in numeric": "with --categorical if that is right, else with --numeric",
     "in categorical if that is right, else in drop": "with --categorical if that is right, else with --drop",
