@@ -1,6 +1,7 @@
 """Slips of a first hour with tables: names, order of files, options without a value, a model of another target."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -204,3 +205,25 @@ def test_dates_written_as_numbers_are_asked_about(folder, capsys):
     run("train", "t.csv", "--target", "y")
     told = " ".join(capsys.readouterr().out.split())
     assert "dates such as 20210301; name it with --numeric if that is right, else write 2021-03-01" in told
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "1.5"])
+@pytest.mark.parametrize("command", ["train", "easy", "tune"])
+def test_a_seed_is_an_integer_that_random_generators_take(command, seed, houses, capsys):
+    told = failing(capsys, command, "houses.csv", "--target", "prix", f"--seed={seed}", code=2)
+    assert f"argument --seed: {seed} is not an integer from 0 to 4294967295" in told
+
+
+@pytest.mark.parametrize("resolution", ["0", "1", "-5", "10001"])
+def test_a_picture_has_some_points(resolution, houses, capsys):
+    pytest.importorskip("matplotlib")
+    told = failing(capsys, "plot", "houses.csv", "houses.mercer", "p.png", f"--resolution={resolution}", code=2)
+    assert f"argument --resolution: {resolution} is not an integer from 2 to 10000" in told
+
+
+def test_inspect_says_whether_there_are_intervals(houses, capsys):
+    run("inspect", "houses.mercer")
+    assert re.search(r"^intervals +no$", capsys.readouterr().out, re.MULTILINE)
+    run("train", "houses.csv", "--target", "prix", "-b", "1", "-q")
+    run("inspect", "houses.mercer")
+    assert re.search(r"^intervals +yes$", capsys.readouterr().out, re.MULTILINE)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -143,6 +144,20 @@ def parse_share(text: str) -> float:
     if not 0 < share < 1:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
     return share
+
+
+def integer_from(least: int, largest: int) -> Callable[[str], int]:
+    """Return a function that reads an integer between two others, both included; for argparse."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch("[+-]?[0-9]{1,20}", text) or not least <= int(text) <= largest:
+            raise argparse.ArgumentTypeError(f"{text} is not an integer from {least} to {largest}")
+        return int(text)
+
+    return parse
+
+
+parse_seed = integer_from(0, 2**32 - 1)
 
 
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:

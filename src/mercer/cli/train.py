@@ -15,6 +15,7 @@ from mercer.cli.formats import (
     check_model_name,
     format_of,
     given_options,
+    parse_seed,
     parse_share,
 )
 from mercer.cli.machines import AUTO, MACHINES, class_weights, machine_name
@@ -134,7 +135,7 @@ def add_table_options(data: argparse._ArgumentGroup) -> None:
         help="fill in and mark missing values of a table, or leave out rows that have any (impute)",
     )
     add_reading_options(data)
-    data.add_argument("--seed", type=int, default=0, help="random seed of the split and of cross-validation (0)")
+    data.add_argument("--seed", type=parse_seed, default=0, help="random seed of the split and of cross-validation (0)")
     data.add_argument(
         "--no-standardise", dest="standardise", action="store_false", help="do not standardise a table's columns"
     )
