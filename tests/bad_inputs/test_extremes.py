@@ -217,3 +217,13 @@ def test_strings_whose_values_overflow_are_advised_of_the_decay():
         mercer.SVC(kernel=mercer.kernels.Substrings(decay=2)).fit(
             [w * 550 for w in ("ab", "ba", "aa", "bb")], [0, 1, 0, 1]
         )
+
+
+@pytest.mark.parametrize("seed", [1, 10, 29, 31, 32])
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
+def test_coefficients_whose_sum_overflows_are_the_sign_of_an_unbounded_dual(seed):
+    rng = np.random.default_rng(seed)
+    samples, labels, weight = rng.normal(size=(50, 4)), rng.random(50) < 0.5, np.ones(50)
+    weight[0] = 8e-12
+    with pytest.raises(FloatingPointError, match=r"the dual problem is unbounded.*Lower C"):
+        mercer.SVC(C=100, slack="l2", kernel="sigmoid").fit(samples, labels, sample_weight=weight)

@@ -1,5 +1,8 @@
 """Slips of a first hour with tables: names, order of files, options without a value, a model of another target."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
@@ -115,3 +118,112 @@ def test_pictures_have_the_units_of_their_columns(houses, folder, monkeypatch):
     assert "200,000" in [tick.get_text() for tick in bar.get_yticklabels()]
     run("explain", "houses.mercer", "houses.csv", "--plot", "s.png", "--quiet")
     assert pyplot.gcf().axes[0].get_xlabel() == "Shapley value, €"
+
+
+def test_a_table_that_does_not_exist(folder, capsys):
+    assert "can't open houses.cvs: No such file" in failing(capsys, "train", "houses.cvs", "--target", "prix")
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out.parquet", "out.csv.gz"])
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_the_output_is_text_whatever_its_name_promises(command, name, houses, folder, capsys):
+    told = failing(capsys, command, "houses.csv", "houses.mercer", name)
+    assert f"{name}: the output is text, not a .{name.rpartition('.')[2]} file; for a table name a .csv file" in told
+    assert not (folder / name).exists()
+
+
+@pytest.mark.parametrize("alpha", ["2", "0", "1", "-0.1", "nan"])
+def test_alpha_is_a_share(alpha, houses, capsys):
+    told = failing(capsys, "predict", "houses.csv", "houses.mercer", f"--alpha={alpha}", code=2)
+    assert f"argument --alpha: {alpha} is not between 0 and 1" in told
+
+
+def test_alpha_is_a_number(houses, capsys):
+    told = failing(capsys, "predict", "houses.csv", "houses.mercer", "--alpha", "few", code=2)
+    assert "argument --alpha: 'few' is not a number between 0 and 1" in told
+
+
+def test_alpha_is_refused_where_there_are_no_intervals(houses, folder, capsys):
+    told = failing(capsys, "predict", "houses.csv", "houses.mercer", "answers.csv", "--alpha", "0.2")
+    assert "--alpha is for the intervals of a regression on a table, but no intervals are written here" in told
+    assert not (folder / "answers.csv").exists()
+    run("train", "houses.csv", "--target", "prix", "-b", "1", "-q")
+    run("predict", "houses.csv", "houses.mercer", "answers.csv", "--alpha", "0.2")
+    assert "about 80% of new rows" in capsys.readouterr().out
+
+
+def test_a_search_is_compared_with_the_most_frequent_class(folder, capsys):
+    (folder / "rare.csv").write_text(
+        "a,left\n" + "".join(f"{i % 7},{'yes' if i % 10 == 3 else 'no'}\n" for i in range(50))
+    )
+    run("tune", "rare.csv", "--target", "left", "-log2c", "0,0,1", "-log2g", "null")
+    assert "accuracy 90.0% (always predicting 'no': 90.0%)" in capsys.readouterr().out
+
+
+def test_the_next_command_names_the_model(folder, capsys):
+    x = np.random.default_rng(0).normal(size=60).round(3)
+    (folder / "a b.csv").write_text("x,kind\n" + "".join(f"{a},{'high' if a > 0 else 'low'}\n" for a in x))
+    run("easy", "a b.csv", "--target", "kind")
+    told = " ".join(capsys.readouterr().out.split())
+    assert (
+        "next: predict new rows with mercer predict NEW.csv 'a b.mercer'; mercer explain 'a b.mercer' NEW.csv" in told
+    )
+
+
+@pytest.fixture
+def misplaced(folder):
+    """A line whose target has a misplaced decimal point in three of 300 rows."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(1, 10, 300)
+    y = 10 * x + rng.normal(size=300)
+    y[[12, 80, 161]] *= 100
+    (folder / "line.csv").write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True)))
+
+
+def test_gross_outliers_are_not_blamed_on_the_columns(misplaced, capsys):
+    run("train", "line.csv", "--target", "y")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "R² 0.9971 on the held-out rows that are not outlying, 0.9975 on the training rows that are not" in told
+    assert "check 'y' where it is far off, such as 8,653.58" in told
+    assert "mercer easy names such rows" in told
+    assert "hardly predict" not in told
+    run("train", "line.csv", "--target", "y", "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["score"]["test"] < 0 < 0.99 < facts["without_outliers"]["r2"]
+
+
+def test_columns_are_blamed_for_a_heavy_tail_and_for_noise(folder, capsys):
+    rng = np.random.default_rng(0)
+    x, tail = rng.normal(size=300), rng.standard_cauchy(size=300)
+    (folder / "t.csv").write_text("x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, tail, strict=True)))
+    run("train", "t.csv", "--target", "y")
+    assert "these columns hardly predict 'y'" in " ".join(capsys.readouterr().out.split())
+
+
+def test_dates_written_as_numbers_are_asked_about(folder, capsys):
+    (folder / "t.csv").write_text("day,y\n" + "".join(f"{20210301 + k},{'pq'[k % 2]}\n" for k in range(30)))
+    run("train", "t.csv", "--target", "y")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "dates such as 20210301; name it with --numeric if that is right, else write 2021-03-01" in told
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "1.5"])
+@pytest.mark.parametrize("command", ["train", "easy", "tune"])
+def test_a_seed_is_an_integer_that_random_generators_take(command, seed, houses, capsys):
+    told = failing(capsys, command, "houses.csv", "--target", "prix", f"--seed={seed}", code=2)
+    assert f"argument --seed: {seed} is not an integer from 0 to 4294967295" in told
+
+
+@pytest.mark.parametrize("resolution", ["0", "1", "-5", "10001"])
+def test_a_picture_has_some_points(resolution, houses, capsys):
+    pytest.importorskip("matplotlib")
+    told = failing(capsys, "plot", "houses.csv", "houses.mercer", "p.png", f"--resolution={resolution}", code=2)
+    assert f"argument --resolution: {resolution} is not an integer from 2 to 10000" in told
+
+
+def test_inspect_says_whether_there_are_intervals(houses, capsys):
+    run("inspect", "houses.mercer")
+    assert re.search(r"^intervals +no$", capsys.readouterr().out, re.MULTILINE)
+    run("train", "houses.csv", "--target", "prix", "-b", "1", "-q")
+    run("inspect", "houses.mercer")
+    assert re.search(r"^intervals +yes$", capsys.readouterr().out, re.MULTILINE)

@@ -94,6 +94,10 @@ def test_an_unknown_parameter_is_explained():
         mercer.SVC(c=1)
     with pytest.raises(TypeError, match=r"^LinearSVC got an unexpected parameter fit_intercept=True: True is bias="):
         mercer.LinearSVC(fit_intercept=True)
+    with pytest.raises(
+        TypeError, match=r"^KernelMachineRegressor got an unexpected parameter fit_intercept=False: it is bias"
+    ):
+        mercer.KernelMachine("huber", fit_intercept=False)
     with pytest.raises(TypeError, match=r"^SVR got an unexpected parameter eps=0.1; did you mean epsilon\?$"):
         mercer.SVR(eps=0.1)
     with pytest.raises(TypeError, match=r"^Gaussian got an unexpected parameter gama=1; did you mean gamma\?$"):

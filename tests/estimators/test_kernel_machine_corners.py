@@ -2,6 +2,7 @@
 
 import warnings
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import SVR, KernelMachine, KernelMachineClassifier, KernelMachineRegressor, QuantileSVR, kernels
-from mercer.certificates.representer import certify_representer
+from mercer.certificates.representer import _corner_terms, _enclosing_balls, certify_representer
 from mercer.places import gram_for
 from mercer.problems.losses import EpsilonInsensitive, Hinge, Pairwise, Pinball
 from mercer.problems.penalties import PENALTIES
@@ -40,6 +41,7 @@ DRAWN = 400 if _THOROUGH else 36
 if _THOROUGH:
     pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
+EQUALITY = "dual feasibility: equality"
 rng = np.random.default_rng(3)
 N = 30
 X = rng.normal(size=(N, 2))
@@ -179,6 +181,77 @@ def test_any_point_and_any_dual_point_have_true_bounds(name, kind, bias):
                 assert np.isfinite(proof.gap)
                 assert decimals(proof.gap) >= reached - upper
                 assert proof.kkt["Fenchel–Young inequality"] >= 0
+
+
+@pytest.mark.parametrize("kind", ["squared_norm", "norm", "fourth"])
+@pytest.mark.parametrize("name", list(LINES))
+def test_the_equality_residual_bounds_the_exact_sum_of_the_dual_point(name, kind):
+    """With a bias, Σg = 0 holds for a point within the errors of g, inside the range of the subgradients."""
+    y = SIGNS if name in CLASSES else Y
+    weight = WEIGHT + rng.uniform(0.1, 1.0, N)  # no integers, whose sums would have no rounding
+    penalty = {**PENALTIES, **OWN_PENALTY}[kind]
+    problem, free = (RepresenterProblem(y, weight, OBJECTS[name], 0.4, bias, penalty) for bias in (True, False))
+    low, high = (side.astype(float) * weight for side in subgradient_range(name, y))
+    gram, reach, residuals = gram_for(GAUSSIAN, X), np.full(N, 1e-12), []
+    for scale in (0.0, 0.01, 1.0):
+        c, b = scale * rng.normal(size=N), scale
+        t = gram.proof.product_bound(c).value + b
+        slopes = _enclosing_balls(problem.gradient(t - reach), problem.gradient(t + reach))
+        for g in (None, np.zeros(N), -0.8 * c, 3 * rng.normal(size=N)):
+            residual = certify_representer(problem, gram.proof, c, float(b), 0.0, g).kkt[EQUALITY]
+            dual, _ = _corner_terms(problem, t, reach, slopes, g)
+            exact_sum = abs(sum(map(Fraction, dual.value.tolist())))
+            error_sum = sum(map(Fraction, dual.error.tolist()))
+            assert exact_sum <= error_sum
+            assert Fraction(residual) >= exact_sum + error_sum  # the sum of any point within the errors
+            assert residual <= 1e-13 * weight.sum() * max(1.0, np.abs(dual.value).max())
+            assert (low <= dual.value - dual.error + 1e-13 * weight).all()
+            assert (dual.value + dual.error <= high + 1e-13 * weight).all()
+            assert certify_representer(free, gram.proof, c, float(b), 0.0, g).kkt[EQUALITY] == 0.0
+            residuals.append(residual)
+    assert max(residuals) > 0
+
+
+def test_the_equality_residual_of_a_fit_is_that_of_its_coefficients():
+    """With λ‖f‖² the dual point is −2λc, so that a bias makes Σc = 0."""
+    for name, y in (("hinge", SIGNS), ("absolute", Y), ("epsilon_insensitive", Y), ("pinball", Y)):
+        model = KernelMachine(name, 0.1, kernel=GAUSSIAN, tol=1e-9).fit(X, y)
+        coefficients = model.dual_coef_[0].tolist()
+        exact_sum, size = abs(sum(map(Fraction, coefficients))), sum(map(abs, coefficients))
+        assert 2 * 0.1 * float(exact_sum) <= 1e-13 * size
+        assert model.certificate_.kkt[EQUALITY] <= 1e-12 * size
+        without = KernelMachine(name, 0.1, kernel=GAUSSIAN, bias=False, tol=1e-9).fit(X, y)
+        assert without.certificate_.kkt[EQUALITY] <= 1e-12 * size  # the rounding of α − α* at most
+        assert abs(without.dual_coef_.sum()) > 1e-3  # nothing else makes the sum 0
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("lam", [1e-4, 0.1, 100.0])
+@pytest.mark.parametrize("penalty", ["squared_norm", "norm"])
+def test_a_derivative_that_overflows_far_away_has_a_finite_gap(lam, bias, penalty):
+    """exp(−yf) as a loss with subgradients only: the bounds enclose those of the same loss with its curvature."""
+
+    class Exponential:
+        kind = "classification"
+
+        def value(self, y, f):
+            return np.exp(-y * f)
+
+        def gradient(self, y, f):
+            return -y * np.exp(-y * f)
+
+    class Smooth(Exponential):
+        def curvature(self, y, f):
+            return np.exp(-y * f)
+
+    options = {"kernel": GAUSSIAN, "bias": bias, "penalty": penalty}
+    proof, peer = (
+        KernelMachineClassifier(loss, lam, **options).fit(X, SIGNS).certificate_ for loss in (Exponential(), Smooth())
+    )
+    assert proof.gap <= 1e-5 * proof.primal
+    assert peer.gap <= 1e-5 * peer.primal
+    assert proof.dual <= peer.primal
+    assert peer.dual <= proof.primal
 
 
 def test_the_bounds_of_an_unfinished_fit_are_true():

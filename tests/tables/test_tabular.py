@@ -229,7 +229,21 @@ def test_words_among_numbers_are_asked_about_once():
     with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
         mercer.tune(model, frame, y, grid={"C": [1, 10]})
     assert len(w) == 1  # not for every fold
+    with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
+        mercer.tune(model, frame, y)  # the default grid needs the encoded table before the search
+    assert len([one for one in w if one.category is GuessWarning]) == 1
+    with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
+        mercer.CalibratedClassifier(model, cv=3).fit(frame, y)
+    assert len(w) == 1
     assert mercer.tabular(mercer.SVC(), numeric=["x"]).fit(frame, y).columns_ == missing.columns_
+
+
+def test_words_in_new_rows_are_warned_about_once():
+    frame, y = pd.DataFrame({"x": [*map(str, range(40))]}), np.arange(40) + 0.5
+    model = mercer.CalibratedRegressor(mercer.tabular(mercer.SVR()), cv=4).fit(frame, y)
+    with pytest.warns(GuessWarning, match="'x' holds 'k.A.' beside numbers: read as missing values") as w:
+        model.predict_interval(pd.DataFrame({"x": ["3", "4", "5", "6", "k.A."]}))
+    assert len(w) == 1  # not for the machine of every fold
 
 
 @pytest.mark.parametrize(
@@ -524,3 +538,27 @@ def test_parameters_that_are_set_later_do_not_change_the_unit_of_predictions():
         model.set_params(**changed)
         np.testing.assert_array_equal(model.predict(table), expected)
         assert model.score(table, y) == score
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_numbers_that_all_are_dates_are_asked_about(kind):
+    days = [20200228 + k for k in range(2)] + [20210301 + k for k in range(28)]
+    y = np.arange(30) % 2
+    frame = pd.DataFrame({"day": [kind(day) for day in days]})
+    said = (
+        "'day' is read as numbers, though all of them are dates such as 20200228; .* numeric .* else write 2020-02-28"
+    )
+    with pytest.warns(GuessWarning, match=said) as w:
+        mercer.tabular(mercer.SVC()).fit(frame, y)
+    assert len(w) == 1
+    mercer.tabular(mercer.SVC(), numeric=["day"]).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [20210229, 20211301, 20210100, 20210032, 18991231, 21010101, 20210301.5, 7],
+    ids=["no leap year", "month 13", "day 0", "day 32", "before 1900", "after 2100", "fraction", "short"],
+)
+def test_numbers_of_which_one_is_no_date_are_numbers(odd):
+    frame = pd.DataFrame({"amount": [*(20210301 + k for k in range(29)), odd]})
+    mercer.tabular(mercer.SVC()).fit(frame, np.arange(30) % 2)

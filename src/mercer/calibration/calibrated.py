@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,8 @@ from mercer.estimators.fitting.pipeline.state import NestedEstimator, Text, expe
 from mercer.estimators.fitting.reports.notebook import ShowsCertificate
 from mercer.estimators.fitting.wrapper_mixin import ModelMethods
 from mercer.model_selection.held_out.folds import Splits
-from mercer.model_selection.held_out.machines import copy_fitted, decision_values, fit_positive_weights
+from mercer.model_selection.held_out.machines import copy_fitted, decision_values, fit_positive_weights, issue_warnings
+from mercer.runtime.errors import GuessWarning, Warned, collect_warnings
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.samples.arrays import Floats, Indices
 from mercer.samples.engine import EngineSamples, on_host, to_engine
@@ -57,9 +58,11 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
         """
         self._check_parameters()
         model, is_frozen = clone(self._estimator_or_default()), isinstance(self.estimator, FrozenEstimator)
-        if not is_frozen:
+        if is_frozen:
+            return self._calibrate(model, X, y, sample_weight, HELD_OUT)
+        with collect_warnings() as fit_warnings:
             fit_positive_weights(model, X, y, sample_weight)
-        return self._calibrate(model, X, y, sample_weight, HELD_OUT if is_frozen else self.cv)
+        return self._calibrate(model, X, y, sample_weight, self.cv, fit_warnings)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Calibrate the fitted `estimator`; `machine.calibrate` calls this."""
@@ -75,10 +78,22 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
         self._unproven_ = reason
         return self
 
-    def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
-        """Learn the calibration of a fitted model; if that fails, this estimator stays unchanged."""
+    def _calibrate(
+        self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any, fit_warnings: Iterable[Warned] | None = None
+    ) -> Self:
+        """Learn the calibration of a fitted model; if that fails, this estimator stays unchanged.
+
+        A warning that several folds repeat is issued once. With `fit_warnings`, those of the fit to all samples, the
+        guesses about columns in single folds are left out.
+        """
         learner = blank_copy(self)
-        learner._learn(copy_fitted(model), X, y, sample_weight, cv)
+        with collect_warnings() as fold_warnings:
+            learner._learn(copy_fitted(model), X, y, sample_weight, cv)
+        if fit_warnings is not None:
+            guess_free = [warning for warning in fold_warnings if not issubclass(warning[1], GuessWarning)]
+            issue_warnings([*fit_warnings, *guess_free])
+        else:
+            issue_warnings(fold_warnings)
         return adopt_fit(self, learner)
 
     def _parameters_to_save(self) -> dict[str, Any]:

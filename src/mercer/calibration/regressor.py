@@ -52,10 +52,12 @@ from mercer.model_selection.held_out.leave_one_out import FunctionsLeftOut, refu
 from mercer.model_selection.held_out.machines import (
     FoldProgress,
     fold_machines,
+    issue_warnings,
     machine_of,
     search_names,
     without_names,
 )
+from mercer.runtime.errors import collect_warnings
 from mercer.runtime.parameters import one_of
 from mercer.runtime.threads import effective_n_threads
 from mercer.samples import checks
@@ -314,10 +316,12 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             )
         n, rows = len(residuals), _num_samples(X) if hasattr(X, "iloc") else n_samples(X)
         low, high = np.empty(rows), np.empty(rows)
-        for block in row_blocks(rows, (16 if weight is None else 48) * n):
-            values = self._left_out_values(part_of(X, np.arange(block.start, block.stop)))
-            low[block] = lower_ends(values - residuals, weight, alpha)
-            high[block] = upper_ends(values + residuals, weight, alpha)
+        with collect_warnings() as fold_warnings:
+            for block in row_blocks(rows, (16 if weight is None else 48) * n):
+                values = self._left_out_values(part_of(X, np.arange(block.start, block.stop)))
+                low[block] = lower_ends(values - residuals, weight, alpha)
+                high[block] = upper_ends(values + residuals, weight, alpha)
+        issue_warnings(fold_warnings)
         return low, high
 
     def _left_out_values(self, X: Any) -> Floats:

@@ -246,8 +246,8 @@ def _corner_terms(
     scale = max(float(np.maximum.reduce(np.abs(x), initial=0.0)) for x in (t, problem.y)) + _TINY
     distances = 2.0**20 * scale * 2.0 ** -np.arange(_DOUBLINGS, -1.0, -1.0)
     distances[0] = 0.0
-    farthest = distances[-1]
-    low, high = _subgradients(problem, t - farthest).high, _subgradients(problem, t + farthest).low
+    low, high = (_farthest_subgradients(problem, t, side * distances) for side in (-1.0, 1.0))
+    low, high = low.high, high.low
     g = np.clip(problem.gradient(t) if g is None else g, low, np.maximum(low, high))
     rest_of_sum, missing_sum = np.zeros(len(t)), 0.0
     if problem.bias:
@@ -283,6 +283,23 @@ def _corner_terms(
 def _subgradients(problem: RepresenterProblem, t: Floats) -> Ball:
     """Return the subgradients wℓ′ that the loss computes at t, with their roundings."""
     return _computed_balls(problem.gradient(t))
+
+
+def _farthest_subgradients(problem: RepresenterProblem, t: Floats, steps: Floats) -> Ball:
+    """Return the subgradients at t plus the last step; an entry that overflows there has an earlier step.
+
+    The derivative of exp(−yf), for example, leaves the range of float64 long before the last step.
+    """
+    farthest = _subgradients(problem, t + steps[-1])
+    for step in steps[-2::-1]:
+        overflows = ~np.isfinite(farthest.value + farthest.error)
+        if not overflows.any():
+            break
+        nearer = _subgradients(problem, t + step)
+        farthest = Ball(
+            np.where(overflows, nearer.value, farthest.value), np.where(overflows, nearer.error, farthest.error)
+        )
+    return farthest
 
 
 def _proof(positive_definite: str, problem: RepresenterProblem) -> ProvenClaim:

@@ -89,6 +89,8 @@ def read_data(
     elif is_compressed(path):
         source = io.BytesIO(read_bytes_unpacked(path))
     if target is not None and form in ("libsvm", "npz"):
+        if source is path:
+            Path(path).stat()  # raises FileNotFoundError for a misspelt name
         where = "the first word of each line" if form == "libsvm" else "the array y"
         raise ValueError(
             f"--target names a column of a table, but {name} has no column names: its targets are {where}; if it is a "

@@ -127,6 +127,10 @@ def _run_table(args: argparse.Namespace) -> None:
         print(json.dumps(result.to_dict() | {"model_file": str(path)}, indent=2))
     elif not args.quiet:
         saved_text = f"{path} ({path.stat().st_size / 1000:.1f} kB); mercer.load({str(path)!r}) reads it back"
-        print(printable(result.text(saved_text, args.verbose, as_options)))
+
+        def say(sentence: str) -> str:
+            return as_options(sentence).replace(" MODEL", f" {shlex.quote(str(path))}")
+
+        print(printable(result.text(saved_text, args.verbose, say)))
         if args.html is not None:
             print(printable(f"  report       {args.html}"))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.cli.data import Data
-from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options
+from mercer.cli.formats import add_data_arguments, add_reading_options, check_text_output, dialect_from_options
 from mercer.cli.predict import read_model_and_place_data, read_rows_for, table_with_columns, target_unit
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
@@ -68,6 +68,8 @@ def register(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the command with these options."""
+    if args.output is not None:
+        check_text_output(args.output)
     model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     background, background_file = data, f"{args.file}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -125,6 +126,38 @@ def dialect_from_options(args: argparse.Namespace) -> Dialect:
     elif given_options(args, ("sheet",)):
         raise ValueError(f"--sheet is for Excel files, but {args.file} is a CSV file: leave it out")
     return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
+
+
+def check_text_output(path: str) -> None:
+    """Raise if the suffix of an output file promises another format than the text that is written."""
+    suffix = Path(path).suffix.lower()
+    if is_compressed(path) or _FORMATS.get(suffix, "csv") not in ("csv", "tsv"):
+        raise ValueError(f"{path}: the output is text, not a {suffix} file; for a table name a .csv file")
+
+
+def parse_share(text: str) -> float:
+    """Return a number between 0 and 1, both excluded; for argparse."""
+    try:
+        share = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1") from None
+    if not 0 < share < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return share
+
+
+def integer_from(least: int, largest: int) -> Callable[[str], int]:
+    """Return a function that reads an integer between two others, both included; for argparse."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch("[+-]?[0-9]{1,20}", text) or not least <= int(text) <= largest:
+            raise argparse.ArgumentTypeError(f"{text} is not an integer from {least} to {largest}")
+        return int(text)
+
+    return parse
+
+
+parse_seed = integer_from(0, 2**32 - 1)
 
 
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from mercer.cli.data import Data
-from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options
+from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options, integer_from
 from mercer.cli.machines import Estimator
 from mercer.cli.predict import read_model_and_place_data, read_rows_for, target_unit
 from mercer.cli.terminal import Subparsers, add_command, printable
@@ -49,7 +49,7 @@ def register(commands: Subparsers) -> None:
         help="two columns, by name or by number from 0; default: the two most important columns of a table, else 0 1",
     )
     add_reading_options(parser)
-    parser.add_argument("--resolution", type=int, default=200, help="points along each axis (200)")
+    parser.add_argument("--resolution", type=integer_from(2, 10_000), default=200, help="points along each axis (200)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 

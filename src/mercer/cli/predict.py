@@ -15,7 +15,15 @@ import numpy as np
 from mercer.calibration.libsvm_laws import normal_probabilities
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import libsvm_scores, regression_scores
-from mercer.cli.formats import add_data_arguments, add_reading_options, dialect_from_options, format_of
+from mercer.cli.formats import (
+    add_data_arguments,
+    add_reading_options,
+    check_text_output,
+    dialect_from_options,
+    format_of,
+    given_options,
+    parse_share,
+)
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
@@ -70,7 +78,7 @@ def register(commands: Subparsers) -> None:
         "--plain", action="store_true", help="write only the predictions, as svm-predict does, also for a table"
     )
     parser.add_argument(
-        "--alpha", type=float, default=0.1, help="share of true values that may lie outside the intervals (0.1)"
+        "--alpha", type=parse_share, default=0.1, help="share of true values that may lie outside the intervals (0.1)"
     )
     style = parser.add_mutually_exclusive_group()
     style.add_argument(
@@ -94,6 +102,7 @@ class _Predictions:
 
 def run(args: argparse.Namespace) -> None:
     """Run the command with these options."""
+    check_text_output(args.output)
     model = read_model_and_place_data(args)
     data = read_rows_for(model, args, dialect_from_options(args))
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
@@ -107,8 +116,12 @@ def run(args: argparse.Namespace) -> None:
     remarks = [*answer.remarks, *_unseen_levels(model, data), *_scoring_remarks(args, answer, data, truth)]
     if score_lines and data.digest and getattr(model.table, "reading_", {}).get("digest") == data.digest:
         remarks.append("The model was trained on these rows: its predictions for new rows will be less accurate.")
+    columns = _prediction_columns(model, data, answer, args) if writes_table else {}
+    if "low" not in columns and given_options(args, ("alpha",)):
+        raise ValueError(
+            "--alpha is for the intervals of a regression on a table, but no intervals are written here: leave it out"
+        )
     if writes_table:
-        columns = _prediction_columns(model, data, answer, args)
         text = table_with_columns(data, columns)
         if "low" in columns and args.output != "-":
             remarks.append(f"low and high enclose the true values of about {100 * (1 - args.alpha):.4g}% of new rows.")

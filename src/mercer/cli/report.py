@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mercer.estimators.fitting.reports.dual_margins import count_free_and_bounde
 from mercer.inspection.easy.figures import ClassFigures, Facts, NumberFigures
 from mercer.inspection.easy.hints import spread_ratio, suggest_next, suggest_search
 from mercer.inspection.easy.importance import Importance, column_importance
+from mercer.inspection.easy.outliers import Outliers
 from mercer.inspection.easy.page import (
     Line,
     certificate_facts,
@@ -85,10 +87,19 @@ class Report:
         machine = machine_of(self.model)
         if is_classifier(machine):
             return ClassFigures(self.test[1], self.answers[1], machine.classes_, bool(self.args.class_weight))
-        if is_regressor(machine):
-            unit = units_from_text(self.data.dialect.units).get(str(self.data.target), "")
-            return NumberFigures(self.test[1], self.answers[1], np.median(self.train[1]), unit)
-        return None
+        return self._number_figures[1] if is_regressor(machine) else None
+
+    @cached_property
+    def _number_figures(self) -> list[NumberFigures]:
+        """Scores of a regression for the training rows and the held-out rows, with the rows that would decide them."""
+        unit = units_from_text(self.data.dialect.units).get(str(self.data.target), "")
+        figures = []
+        for (X, y), answers in zip((self.train, self.test), self.answers, strict=True):
+            errors = np.abs(y - answers)
+            outliers = Outliers.find(machine_rows(self.model, X), y, errors, errors)
+            is_outlying = np.isin(np.arange(len(y)), outliers.rows)
+            figures.append(NumberFigures(y, answers, np.median(self.train[1]), unit, is_outlying))
+        return figures
 
     # --- for a program -----------------------------------------------------------------------------------------------
 
@@ -206,6 +217,8 @@ class Report:
         trained, held_out = self._scores()
         if self.figures is None:
             return [("normal", f"{held_out:.1%} of the held-out rows, {trained:.1%} of the training rows")]
+        if isinstance(self.figures, NumberFigures):
+            return list(self.figures.lines(self._number_figures[0]))
         return list(self.figures.lines(trained))
 
     def _column_lines(self) -> list[Line]:

@@ -104,6 +104,7 @@ def printable(text: str, stream: TextIO | None = None) -> str:
 # Messages of the library name Python parameters; the command line shows the options in their place.
 _OPTION_WORDING = {
     "in categorical or drop": "with --categorical or --drop",
+    "in numeric if that is right, else write": "with --numeric if that is right, else write",
     "in numeric if that is right, else in categorical": "with --numeric if that is right, else with --categorical",
     "in categorical if that is right, else in numeric": "with --categorical if that is right, else with --numeric",
     "in categorical if that is right, else in drop": "with --categorical if that is right, else with --drop",
@@ -116,6 +117,7 @@ _OPTION_WORDING = {
     "machine='svc'": "--machine svc",
     "machine='svr'": "--machine svr",
     "easy and tune search": "mercer easy and mercer tune search",
+    "easy names such rows": "mercer easy names such rows",
     **dict.fromkeys(
         (
             f"predict new rows with predict or {other}; explain says why"

@@ -15,6 +15,8 @@ from mercer.cli.formats import (
     check_model_name,
     format_of,
     given_options,
+    parse_seed,
+    parse_share,
 )
 from mercer.cli.machines import AUTO, MACHINES, class_weights, machine_name
 from mercer.cli.terminal import Clock, Subparsers, add_command
@@ -81,7 +83,7 @@ def register(commands: Subparsers) -> None:
     data.add_argument("--cluster", metavar="ADDRESS", help="address of a Dask scheduler; DATA is then a folder")
     data.add_argument(
         "--test-size",
-        type=_parse_share,
+        type=parse_share,
         default=0.25,
         metavar="SHARE",
         help="share of a table's rows to hold out (0.25)",
@@ -133,7 +135,7 @@ def add_table_options(data: argparse._ArgumentGroup) -> None:
         help="fill in and mark missing values of a table, or leave out rows that have any (impute)",
     )
     add_reading_options(data)
-    data.add_argument("--seed", type=int, default=0, help="random seed of the split and of cross-validation (0)")
+    data.add_argument("--seed", type=parse_seed, default=0, help="random seed of the split and of cross-validation (0)")
     data.add_argument(
         "--no-standardise", dest="standardise", action="store_false", help="do not standardise a table's columns"
     )
@@ -192,7 +194,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
         help="loss of linear_svc, linear_svr or epsilon_svr, such as hinge, huber, squared_epsilon_insensitive",
     )
     add("--lam", type=float, help="regularisation parameter λ of rls and rls_classifier (1)")
-    add("--quantile", type=_parse_share, help="quantile that quantile_svr predicts (0.5)")
+    add("--quantile", type=parse_share, help="quantile that quantile_svr predicts (0.5)")
     add("-m", "--cache-size", type=float, default=1000, metavar="MB", help="memory for training (1000)")
     add(
         "-e",
@@ -341,14 +343,6 @@ def _training_for(args: argparse.Namespace) -> LibsvmTraining | TableTraining:
 
     args.machine = args.machine or AUTO
     return TableTraining(args)
-
-
-def _parse_share(text: str) -> float:
-    """Return a number between 0 and 1."""
-    share = float(text)
-    if not 0 < share < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return share
 
 
 def _parse_gamma(text: str) -> float | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,6 +96,7 @@ class _KernelMachine(RepresenterMachine):
     """Base class of `KernelMachineClassifier` and `KernelMachineRegressor`."""
 
     _default_steps = 200  # steps of Newton's method
+    _FOREIGN_PARAMETERS = MappingProxyType({"fit_intercept": "it is bias here, and bias=False leaves b out"})
 
     _FITTED = fitted(validation_loss_=Array("outputs", None))
 

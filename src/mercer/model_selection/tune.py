@@ -30,7 +30,7 @@ from mercer.model_selection.grids import (
     with_current_point,
 )
 from mercer.model_selection.held_out.folds import make_splitter, needs_groups, row_indices
-from mercer.model_selection.held_out.machines import weight_option
+from mercer.model_selection.held_out.machines import issue_warnings, weight_option
 from mercer.model_selection.preprocessing import Preprocessing
 from mercer.model_selection.result import TuningResult, best_cell, choose_cell, smallest_penalty_cell
 from mercer.model_selection.score_table import ScoreTable
@@ -38,7 +38,7 @@ from mercer.model_selection.scoring import SOFT, is_accuracy, score_range, score
 from mercer.model_selection.search import Search, fit_fold_by_fold
 from mercer.model_selection.search_gap import SearchGap
 from mercer.model_selection.shared_search import MANY_PAIRS, SharedSearch
-from mercer.runtime.errors import GuessWarning, collect_warnings, warn_user
+from mercer.runtime.errors import GuessWarning, Warned, collect_warnings, warn_user
 from mercer.runtime.parameters import one_of
 from mercer.runtime.progress import Reporter
 from mercer.runtime.threads import effective_n_threads
@@ -158,9 +158,11 @@ def tune(
         X = sp.csr_array(X)  # can be indexed by rows
     # 2. List the points of the grid.
     current = None  # the cell of the estimator's own parameters
+    grid_warnings: dict[Warned, None] = {}
     if grid is None or (isinstance(grid, str) and grid == QUICK):
         steps = Preprocessing(clone(estimator))
-        machine_samples = steps.fit(X, y, sample_weight)
+        with collect_warnings() as grid_warnings:
+            machine_samples = steps.fit(X, y, sample_weight)
         grid = default_grid(machine, machine_samples, steps.target(y), quick=grid is not None)
         if not grid:
             raise ValueError(f"there is no default grid for {machine!r}; pass one, such as grid={{'C': [1, 10]}}")
@@ -216,9 +218,9 @@ def tune(
     with collect_warnings() as end_warnings:
         result = _conclude(search, shared, interrupted, refit, one_standard_error, current)
     repeated_warnings = (ConvergenceWarning, GuessWarning) if result.best_estimator_ is not None else ConvergenceWarning
-    unrepeated = (warning for warning in search_warnings if not issubclass(warning[1], repeated_warnings))
-    for message, category in dict.fromkeys([*unrepeated, *end_warnings]):
-        warn_user(message, category)
+    earlier_warnings = (*grid_warnings, *search_warnings)
+    unrepeated = [warning for warning in earlier_warnings if not issubclass(warning[1], repeated_warnings)]
+    issue_warnings([*unrepeated, *end_warnings])
     return result
 
 

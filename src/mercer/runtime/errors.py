@@ -99,14 +99,16 @@ PROBABILITIES = (
 _PACKAGE_FOLDER = str(Path(__file__).parents[1]) + os.sep
 
 
+Warned = tuple[str, type[Warning]]  # message and category of a warning
+
 # Warnings that a call of many fits, such as a search, collects in order to issue each of them once at its end.
-_COLLECTED: ContextVar[dict[tuple[str, type[Warning]], None] | None] = ContextVar("_COLLECTED", default=None)
+_COLLECTED: ContextVar[dict[Warned, None] | None] = ContextVar("_COLLECTED", default=None)
 
 
 @contextmanager
-def collect_warnings() -> Iterator[dict[tuple[str, type[Warning]], None]]:
+def collect_warnings() -> Iterator[dict[Warned, None]]:
     """Collect the warnings that mercer issues in this block instead of showing them, each message and category once."""
-    warnings_seen: dict[tuple[str, type[Warning]], None] = {}
+    warnings_seen: dict[Warned, None] = {}
     token = _COLLECTED.set(warnings_seen)
     try:
         yield warnings_seen

@@ -291,7 +291,7 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
         )
     cells = frame[encoding.name]
     if isinstance(encoding, Numbers):
-        return None if cells.dtype != object or encoding.name in options.numeric else _describe_numbers(encoding, frame)
+        return None if encoding.name in options.numeric else _describe_numbers(encoding, frame)
     if not isinstance(encoding, Levels):
         return None
     remedy = "name it in categorical if that is right, else in"
@@ -325,10 +325,20 @@ def _holds_numbers(frame: Frame, name: str) -> bool:
 
 
 def _describe_numbers(encoding: Numbers, frame: Frame) -> str | None:
-    """Return what was guessed about a column of numbers: the meaning of words among them, of marks or of a unit."""
+    """Return what was guessed about a column of numbers: the meaning of words among them, of marks, a unit or dates."""
+    cells = frame[encoding.name]
+    values = frame.number_column(encoding.name).values if cells.dtype == object else cells.astype(np.float64)
+    date = _first_packed_date(values)
+    if date is not None:
+        return (
+            f"the column {encoding.name!r} is read as numbers, though all of them are dates such as "
+            f"{date.replace('-', '')}; name it in numeric if that is right, else write {date}"
+        )
+    if cells.dtype != object:
+        return None
     column = frame.number_column(encoding.name)
     remedy = f"name it in numeric if that is right, else {column.remedy}"
-    words = words_and_odd_row(frame[encoding.name], column)[0]
+    words = words_and_odd_row(cells, column)[0]
     if words:
         guess = f" (read as {column.question})" if column.question else ""
         return (
@@ -336,6 +346,20 @@ def _describe_numbers(encoding: Numbers, frame: Frame) -> str | None:
             f"{READ_AS_MISSING}; {remedy}"
         )
     return f"read {encoding.name!r} as {column.question}; {remedy}" if column.question else None
+
+
+def _first_packed_date(values: Floats) -> str | None:
+    """Return the first of numbers that all are dates from 1900 to 2100 such as 20210305, as 2021-03-05; else None."""
+    known = values[~np.isnan(values)]
+    if not ((known % 1 == 0) & (known >= 19000101) & (known <= 21001231)).all():
+        return None
+    months, day = np.divmod(known.astype(np.int64), 100)
+    year, month = np.divmod(months, 100)
+    if not ((month >= 1) & (month <= 12) & (day >= 1)).all():
+        return None
+    first_days = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+    dates = first_days.astype("datetime64[D]") + (day - 1)
+    return str(dates[0]) if (dates.astype("datetime64[M]") == first_days).all() else None
 
 
 def _equal_but_for_case(levels: Iterable[str]) -> list[tuple[str, str]]:

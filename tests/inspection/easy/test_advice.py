@@ -95,6 +95,21 @@ def wavy():
     return X, np.sin(9 * X["a"]) * np.cos(9 * X["b"]) + 0.02 * rng.normal(size=150)
 
 
+def weekly():
+    """400 days with less on weekends; three dates are missing."""
+    rng = rng_of()
+    days = pd.Series(pd.date_range("2022-01-03", periods=400))
+    a = rng.normal(size=400)
+    y = np.where(np.arange(400) % 7 >= 5, 0.0, 3.0) + a + 0.7 * rng.normal(size=400)
+    days[[5, 90, 200]] = pd.NaT
+    return pd.DataFrame({"day": days, "a": a}), y
+
+
+def weekly_classes():
+    X, y = weekly()
+    return X, classes_of(y, 0.7)
+
+
 def few():
     rng = rng_of(1)
     return pd.DataFrame(rng.normal(size=(16, 3)), columns=list("abc")), rng.normal(size=16)
@@ -113,6 +128,9 @@ def few():
         (noise, {}, "these columns hardly predict 'y'; look for others that might"),
         (wavy, {}, "more rows would help: R² 0."),
         (words, {}, "'note' is not used, but its words help; name it in the parameter text to use its words"),
+        (weekly, {}, "'y' changes with the weekday of 'day': add a column of weekdays (R² 0."),
+        (weekly, {"only": ["day"]}, "'y' changes with the weekday of 'day'"),
+        (weekly_classes, {}, "'y' changes with the weekday of 'day': add a column of weekdays (accuracy 9"),
         (few, {}, "16 rows are too few to tell if these columns predict 'y'; collect more"),
     ],
 )
@@ -190,6 +208,20 @@ def hidden_by_few_rows():
     return X, X["a"] + X["b"] + 1.6 * rng.normal(size=50)
 
 
+def without_weeks():
+    return weekly()[0], rng_of(4).normal(size=400) + np.sin(np.arange(400) / 60)
+
+
+def on_mondays():
+    X, y = weekly()
+    return X.assign(day=pd.date_range("2022-01-03", periods=400, freq="7D")), y
+
+
+def in_a_fortnight():
+    X, y = weekly()
+    return X.assign(day=pd.Timestamp("2022-01-03") + pd.to_timedelta(np.arange(400) % 14, unit="D")), y
+
+
 @pytest.mark.parametrize(
     ("make", "wrong"),
     [
@@ -209,6 +241,10 @@ def hidden_by_few_rows():
         (disguised, "hardly predict"),
         (noise, "more rows"),
         (few, "hardly predict"),
+        (weekly, "hardly predict"),
+        (without_weeks, "weekday"),
+        (on_mondays, "weekday"),
+        (in_a_fortnight, "weekday"),
     ],
 )
 def test_not_wrong(make, wrong):

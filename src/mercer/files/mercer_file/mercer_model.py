@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
+from sklearn.base import OutlierMixin, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -221,6 +221,8 @@ class MercerFile(Model):
             return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _unsupervised_facts(machine)
         facts |= _linear_facts(machine) if self.expansion is None else _vector_facts(machine, self.expansion, labels)
         facts["probabilities"] = hasattr(self._model, "predict_proba") or self._has_libsvm_law
+        if is_regressor(self._model):
+            facts["intervals"] = hasattr(self._model, "predict_interval")
         facts["certificate"] = _certificate_facts(machine)
         return facts
 

@@ -17,7 +17,8 @@ from mercer.inspection.easy.outliers import FAR, Outliers
 from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.tables.cells import is_missing, level_name
 from mercer.tables.dialect import format_quantity
-from mercer.tables.encodings import DroppedColumn
+from mercer.tables.encodings import CYCLES, Dates, DroppedColumn
+from mercer.tables.frame import Frame
 
 if TYPE_CHECKING:
     from mercer.inspection.easy.easy_model import EasyModel
@@ -30,6 +31,8 @@ _REVEALING_SCORE = 0.99  # accuracy or R² of a column that may be the target in
 _USELESS_SHARE = 0.3  # share of the way to a perfect score that must be out of reach before columns are called useless
 _IMPORTANT_SHARE = 0.2  # share of the importance from which a missing cell may explain a wrong prediction
 _MOST_TEXTS = 2  # text columns that are tried
+_MOST_DATES = 2  # columns of dates that are tried
+_LEAST_DAYS = 28  # days that dates span before their weekdays are tried
 _CLEAR_ERRORS = 2.5  # standard errors of a difference that counts
 _WORTHWHILE_GAIN = 0.02  # gain by the second half of the rows; as many rows again gain less than that
 _POSSIBLE_ERRORS = 3.0  # standard errors by which a score may be better, before columns are called useless
@@ -40,8 +43,9 @@ def advise(model: EasyModel) -> list[str]:
     """Return suggestions in Python's parameter names, the most important first; the command line rewords them."""
     advice = _Advice(model)
     copies, order = advice.repeated_rows(), advice.order()
-    hints = [advice.outliers(), advice.revealing_column(), copies, order, advice.rare_class(), advice.texts()]
-    if advice.is_useless and not any(hints[-2:]):
+    columns_to_add = [advice.rare_class(), advice.texts(), advice.weekdays()]
+    hints = [advice.outliers(), advice.revealing_column(), copies, order, *columns_to_add]
+    if advice.is_useless and not any(columns_to_add):
         hints.append(advice.weak_columns())
     elif not (copies or order):  # else half of the rows are predicted worse since they lack copies or neighbours
         hints.append(advice.more_rows())
@@ -222,6 +226,28 @@ class _Advice:
             f"{column_names} {verb} not used, but {its} words help; name {it} in the parameter text to use {its} words"
         )
 
+    def weekdays(self) -> str:
+        """Suggest a column of weekdays if it improves the predictions, for the first date column where it does."""
+        if self._too_few:
+            return ""
+        answers = None
+        for encoding in [one for one in self.model.table.columns_ if isinstance(one, Dates)][:_MOST_DATES]:
+            days = np.floor(encoding.values(self.frame[encoding.name]) / CYCLES["time of day"])
+            known_days = days[~np.isnan(days)]
+            if np.ptp(known_days) < _LEAST_DAYS or len(np.unique(known_days % 7)) == 1:
+                continue
+            weekdays = [None if np.isnan(day) else f"weekday {day % 7:.0f}" for day in days.tolist()]
+            answers = self._retrained_answers({}) if answers is None else answers
+            better_answers = self._retrained_answers({}, more=weekdays)
+            gain = (self._losses(answers) - self._losses(better_answers))[self.counted]
+            score, better_score = self._score(answers), self._score(better_answers)
+            if _is_clear(gain) and better_score - score > _WORTHWHILE_GAIN:
+                return (
+                    f"{self.target!r} changes with the weekday of {encoding.name!r}: add a column of weekdays "
+                    f"({self._named(better_score)} with it, {self._named(score)} without)"
+                )
+        return ""
+
     def weak_columns(self) -> str:
         """Say that the columns hardly predict the target, or that the rows are too few to tell."""
         figures = self.figures
@@ -277,12 +303,17 @@ class _Advice:
             return f"R² {format_quantity(round(score, 3))}"
         return f"{'balanced ' * self.figures.weighed}accuracy {score:.1%}"
 
-    def _retrained_answers(self, change: dict[str, Any], share: float = 1.0) -> Any:
-        """Predict the held-out rows by models with other parameters, or trained on a share of their rows.
+    def _retrained_answers(self, change: dict[str, Any], share: float = 1.0, more: list[Any] | None = None) -> Any:
+        """Predict the held-out rows by models with other parameters, fewer training rows, or one `more` column.
 
         C grows as the rows get fewer: with C times the number of rows constant, the balance of errors and ‖w‖² stays.
         """
-        answers = self.held_out.answers.copy()
+        answers, frame = self.held_out.answers.copy(), self.frame
+        if more is not None:
+            name = max(frame.names, key=len) + " more"  # no other column has this name
+            frame = frame.with_columns([*frame.names, name], [*frame.columns, more])
+            only = self.model.table.only
+            change = {"only": None if only is None else [*only, name], **change}
         for k, (model, rows) in enumerate(zip(self.held_out.models, self.held_out.trained_on, strict=True)):
             count, options = min(round(share * len(rows)), _MOST_ROWS), change
             if count < len(rows):
@@ -291,7 +322,9 @@ class _Advice:
             elif not change:
                 continue
             in_fold = self.held_out.fold == k
-            answers[in_fold] = self._predict(clone(model).set_params(**options), rows, self.held_out.rows[in_fold])
+            answers[in_fold] = self._predict(
+                clone(model).set_params(**options), rows, self.held_out.rows[in_fold], frame
+            )
         return answers
 
     def _cross_predicted(self, rows: Indices, folds: KFold) -> Any:
@@ -301,12 +334,13 @@ class _Advice:
             answers[test] = self._predict(clone(self.model.table), rows[train], rows[test])
         return answers
 
-    def _predict(self, model: Any, train: Indices, test: Indices) -> Any:
-        """Train on some rows and predict others; a single class is predicted everywhere."""
+    def _predict(self, model: Any, train: Indices, test: Indices, frame: Frame | None = None) -> Any:
+        """Train on some rows of a table and predict others; a single class is predicted everywhere."""
+        frame = self.frame if frame is None else frame
         first = self.y[train][0]
         if isinstance(self.figures, ClassFigures) and (self.y[train] == first).all():
             return np.full(len(test), first)
-        return model.fit(self.frame.rows(train), self.y[train]).predict(self.frame.rows(test))
+        return model.fit(frame.rows(train), self.y[train]).predict(frame.rows(test))
 
 
 def has_similar_neighbours(y: Any) -> bool:

@@ -235,9 +235,12 @@ class NumberFigures:
             facts["without_outliers"] = {"r2": rest.r2} | rest.to_dict()
         return facts
 
-    def lines(self, trained: float | None = None) -> list[tuple[str, str]]:
-        """Return the lines of the report; `trained` is R² on the training rows."""
-        of_training = "" if trained is None else f", {trained:.4g} on the training rows"
+    def lines(self, trained: NumberFigures | None = None) -> list[tuple[str, str]]:
+        """Return the lines of the report; `trained` has the figures of the training rows."""
+        of_training = ""
+        if trained is not None:
+            which_rows = "training rows that are not outlying" if trained.outlying.any() else "training rows"
+            of_training = f", {trained.without_outliers.r2:.4g} on the {which_rows}"
         rest, outlying = self.without_outliers, int(self.outlying.sum())
         error, usual = format_quantity(rest.error, self.unit), format_quantity(rest.usual_error, self.unit)
         scored_rows = "held-out rows that are not outlying" if outlying else "held-out rows"

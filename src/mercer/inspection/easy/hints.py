@@ -45,6 +45,12 @@ def suggest_next(
         shown_texts = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
         verb, it, its = ("is", "it", "its") if len(texts) == 1 else ("are", "them", "their")
         hints.append(f"{shown_texts} {verb} not used; name {it} in the parameter text to use {its} words")
+    if isinstance(figures, NumberFigures) and figures.outlying.any():
+        far_off = f"{figures.truth[figures.outlying][0]:,.6g}"
+        hints.append(
+            f"check {target!r} where it is far off, such as {far_off}: a misplaced decimal point, another unit? easy "
+            "names such rows"
+        )
     if figures.is_useless and not has_lost_class and not texts:
         hints.append(f"these columns hardly predict {target!r}; {other_columns(columns)}")
     if is_ordered(y):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any
 
@@ -19,6 +19,7 @@ from mercer.estimators.fitting.pipeline.fit import read_samples
 from mercer.estimators.fitting.pipeline.state import best_estimator_of
 from mercer.model_selection.held_out.folds import Splits
 from mercer.model_selection.held_out.from_solution import values_from_solution
+from mercer.runtime.errors import Warned, warn_user
 from mercer.runtime.progress import Reporter
 from mercer.samples import checks
 from mercer.samples.arrays import Floats, Indices
@@ -165,3 +166,9 @@ def fold_machines(
             train_X, test_X = part_of(X, train, columns), part_of(X, test, columns)
         fold_model.fit(train_X, None if y is None else y[train], **options)
         yield fold_model, test, test_X
+
+
+def issue_warnings(collected: Iterable[Warned]) -> None:
+    """Issue the warnings that `collect_warnings` collected in several fits or predictions, each of them once."""
+    for message, category in dict.fromkeys(collected):
+        warn_user(message, category)

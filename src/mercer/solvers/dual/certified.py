@@ -18,6 +18,7 @@ from mercer.places.gram import BoundedProducts, Gram
 from mercer.places.host.stored_gram import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.samples.arrays import Floats, Precision, Values, gamma, inner
+from mercer.solvers.block_steps import overflow_error
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, enforce_deadline
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.refine import Refinement, sufficient_precisions
@@ -179,6 +180,8 @@ def solve_and_refine(
             solution = inner(beta, u, refinement.precision, refinement.next_stop, refinement.shrinking)
         # 3. Make β feasible; a given `proof` comes with a field that keeps β feasible itself.
         if last is not None and not problem.keeps_sums(solution.beta):
+            if not np.isfinite(np.abs(solution.beta).sum()):
+                raise overflow_error(gram, np.abs(problem.upper - problem.lower))
             solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
         beta, start_time = solution.beta, time.monotonic()
         # 4. Certify, and decide whether to return to the solver.
