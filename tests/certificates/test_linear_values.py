@@ -218,6 +218,13 @@ def test_a_difference_that_a_second_part_cancels():
     assert Fraction(proof.kkt[COMBINATION]) >= Fraction(2) ** -53
 
 
+@pytest.mark.parametrize("beta", [[1e16, 1.0, -1e16], [1e308, 1e308, -1e308], [-1e308, 1e308, 1e308, -1e308, -1e308]])
+def test_the_rounding_of_the_sum_that_a_penalised_bias_multiplies_is_in_the_dual_value(beta):
+    problem, X = problem_of(np.zeros(len(beta)), INF, d=1e-300, bias=1e4), np.zeros((len(beta), 1))
+    proof = certify_linear(problem, rows_for(X, 1), np.zeros(1), 0.0, np.array(beta))
+    assert proof.dual == -INF or Fraction(proof.dual) <= dual_value(problem, X, fractions(beta))
+
+
 def test_a_bias_that_is_not_the_combination_is_in_the_violation():
     """w = X'β = 0 and b = 1, but B²Σβ = 0: ½ of a primal value of ½."""
     proof = certify_linear(

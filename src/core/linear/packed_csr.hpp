@@ -19,6 +19,7 @@ namespace mercer {
 struct CsrBlock {
     double value[4];
     std::int32_t column[4];
+    bool operator==(const CsrBlock&) const = default;
 };
 
 // The sums have names because the compiler keeps an array of them in memory.

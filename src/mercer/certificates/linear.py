@@ -67,14 +67,15 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         distance = growth * (_length(difference) + gamma(1) * lo_length + sum_error)
         norm_of_sum = _length(hi) + lo_length + sum_error
         square, energy, square_distance = length * length, norm_of_sum * norm_of_sum, distance * distance
-        # 3. A bias with a penalty is the weight of one more feature.
-        total = _total(beta) if problem.bias else 0.0
+        # 3. A bias with a penalty is the weight of one more feature, and BΣβ a sum like X'β.
         if problem.bias and not problem.exact_bias:
-            weight, combination = b / problem.bias, total * problem.bias
-            square, energy = square + weight * weight, energy + combination * combination
-            square_distance += (weight - combination) * (weight - combination)
+            weight, combination, combination_error = b / problem.bias, *_bias_combination(problem.bias, beta)
+            size, bias_distance = abs(combination) + combination_error, abs(weight - combination) + combination_error
+            square, energy = square + weight * weight, energy + size * size
+            square_distance += bias_distance * bias_distance
         # 4. The primal value is a sum of numbers ≥ 0, one loss per sample or per side of its tube, and is rounded up.
         primal = _add_underflow(0.5 * square + losses, growth, 2 * n + rows.d if length or losses else 0)
+        total = _total(beta) if problem.exact_bias else 0.0
         total_bound = math.nextafter(abs(total), math.inf) if total else 0.0
         repair_cost = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
@@ -123,6 +124,13 @@ def _length(x: Floats) -> float:
 def _add_underflow(value: float, growth: float, n_products: int) -> float:
     """Return value·growth plus the underflow of `n_products` products and a few more; value ≥ 0, and 0 stays 0."""
     return value * growth + (n_products + _ROUNDINGS) * LEAST if value or n_products else 0.0
+
+
+def _bias_combination(B: float, beta: Floats) -> tuple[float, float]:
+    """Return BΣβ and a bound on its error, whose own roundings the caller counts; ∞ where the sum overflows."""
+    combination = B * float(np.add.reduce(beta))
+    error = gamma(len(beta) + 2) * B * float(np.add.reduce(np.abs(beta)))
+    return (combination, error) if math.isfinite(combination) else (math.inf, error)
 
 
 def _total(beta: Floats) -> float:
