@@ -1,5 +1,6 @@
 """Kernel ridge regression by preconditioned conjugate gradients against a direct solve and the dual problem's proof."""
 
+import itertools
 import time
 
 import numpy as np
@@ -115,9 +116,11 @@ def test_coarse_products_are_used_where_their_error_is_harmless():
 def test_runs_aim_at_residuals_that_coarse_products_reach():
     """Exact products alone check the residual between the runs."""
     A, b, exact, coarse, exact_calls, coarse_calls = spread_system(1e-6, condition=30)
+    checks = []
 
     def check(X):
         R = b - A @ X
+        checks.append(np.linalg.norm(R))
         return ResidualCheck(R, np.sum(R * R, axis=0), np.array([1e-16]))
 
     X, _, steps, reason = conjugate_gradient_to_gap(
@@ -127,11 +130,68 @@ def test_runs_aim_at_residuals_that_coarse_products_reach():
     assert np.linalg.norm(b - A @ X) <= 1e-8
     assert not exact_calls
     assert len(coarse_calls) == steps
+    assert len(checks) <= 4
+    assert all(after <= 0.01 * before for before, after in itertools.pairwise(checks))
     # A run with these products to the final target ends above it.
     single_run = conjugate_gradient(
         exact, b, lambda R: R, np.array([1e-8]), Stop(0.0, 500), 0, lambda P: (coarse(P)[0], np.zeros(1))
     )
     assert np.linalg.norm(b - A @ single_run.X) > 1e-7
+
+
+@pytest.mark.parametrize("error_size", [0.02, 20.0, "negative"])
+def test_a_coarse_product_that_misleads_one_column_is_replaced_for_all(error_size):
+    A, B = np.diag(np.geomspace(1, 100, 60)), np.random.default_rng(0).normal(size=(60, 2))
+    error = np.random.default_rng(1).normal(size=(60, 60))
+
+    def coarse(P):
+        E = -2 * A @ P if error_size == "negative" else error_size * error @ P
+        E[:, 0] = 0.0
+        return A @ P + E, np.linalg.norm(E, axis=0)
+
+    target = np.full(2, 1e-6)
+    exact = conjugate_gradient(lambda P: A @ P, B, lambda R: R, target, Stop(0.0, 500))
+    out = conjugate_gradient(lambda P: A @ P, B, lambda R: R, target, Stop(0.0, 500), 0, coarse)
+    assert (np.linalg.norm(B - A @ out.X, axis=0) <= 1.1 * target).all()
+    if error_size != 0.02:  # harmless in the last steps
+        assert out.steps == exact.steps
+        np.testing.assert_array_equal(out.X, exact.X)
+
+
+def test_an_error_above_the_curvature_is_not_harmless():
+    """It made the step so short that its effect was small."""
+    b, M = np.array([[1.0], [1e-6]]), np.array([[1.0], [1e8]])
+
+    def coarse(P):
+        return P + 1e12 * P, 1e12 * np.linalg.norm(P, axis=0)
+
+    exact, out = (
+        conjugate_gradient(np.copy, b, lambda R: M * R, np.array([0.5]), Stop(0.0, 20), 0, products)
+        for products in (None, coarse)
+    )
+    np.testing.assert_array_equal(out.X, exact.X)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_error_of_a_float32_product_is_estimated_from_a_few_of_its_rows(monkeypatch, bias):
+    X, seen = np.random.default_rng(0).normal(size=(1500, 4)), []
+
+    def stop_here(shape, check, apply, precondition, residual_norm, stop, *, coarse, **options):
+        seen.append((apply, coarse))
+        raise InterruptedError
+
+    monkeypatch.setattr(cg, "conjugate_gradient_to_gap", stop_here)
+    weight = np.random.default_rng(1).uniform(1e3, 1e5, 1500)
+    with pytest.raises(InterruptedError):
+        solve_ridge(gram_for(Gaussian(gamma=0.2), X), X[:, :2], 0.1, Stop(1e-10, 10), weight, bias=bias)
+    apply, coarse = seen[0]
+    P = np.random.default_rng(2).normal(size=(1500, 2))
+    AP, error = coarse(P)
+    ratio = error / np.linalg.norm(AP - apply(P), axis=0)
+    assert (ratio > 0.6).all()
+    assert (ratio < 1.6).all()
+    if bias:
+        assert (np.abs(np.sqrt(weight) @ AP) <= 1e-12 * np.sqrt(weight) @ np.abs(AP)).all()
 
 
 def test_the_number_of_landmarks_grows_with_their_gain():

@@ -117,7 +117,10 @@ def conjugate_gradient(
                     ):
                         target[is_open] = np.maximum(target[is_open], _RUN_MARGIN * least_target)
                     excess = float(np.max(least_target / target[is_open]))
-                    if not (step.any() and excess <= 1):
+                    # An error of half the curvature may make a step short or 0, and would then look harmless.
+                    curvature_error = step * error * np.sqrt(column_products(P, P))
+                    hides = curvature_error >= np.where(step > 0, 0.5 * rho, 0.0)
+                    if hides[is_open].any() or not excess <= 1:
                         # Steps shrink, hardly ever to less than half of the last: the next few are too long as well.
                         next_coarse = steps + 1 + (int(np.log2(excess)) if 1 < excess < np.inf else 0)
                         AP = apply(P)
