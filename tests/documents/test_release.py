@@ -130,6 +130,34 @@ def test_large_files_and_odd_names_are_refused(tmp_path, capsys, monkeypatch):
     assert check_distributions.main([]) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "beginnings"),
+    [
+        ("nanobind", ["Redistribution and use in source and binary forms"]),
+        ("robin-map", ["Permission is hereby granted, free of charge"]),
+        (
+            "libcxx",
+            [
+                "LLVM Exceptions to the Apache 2.0 License",
+                "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION",
+            ],
+        ),
+        (
+            "wasi-libc",
+            [
+                "Redistribution and use in source and binary forms",
+                "Permission is hereby granted, free of charge",
+                "Permission to use, copy, modify, and distribute this",
+            ],
+        ),
+    ],
+)
+def test_licences_are_whole(name, beginnings):
+    """A list of copyright holders without their conditions satisfies no licence."""
+    text = read(f"licenses/{name}.txt")
+    assert [beginning for beginning in beginnings if beginning not in text] == []
+
+
 def test_a_source_distribution_carries_its_tests(tmp_path, capsys):
     version = mercer.__version__
     path = tmp_path / f"mercer-{version}.tar.gz"

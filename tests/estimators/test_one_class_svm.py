@@ -10,7 +10,6 @@ Units: tests/estimators/fitting/test_units.py. Pictures: tests/inspection/displa
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
 
 from mercer import OneClassSVM
 from reference.problems import gram_matrix
@@ -36,10 +35,13 @@ def test_coefficients_sum_to_nu_n_and_make_the_function():
 
 
 def test_the_plane_is_orthogonal_to_the_point_of_the_hull_nearest_to_the_origin():
-    """That point by nonnegative least squares: min ‖Z'a‖² + M²(Σa − 1)²."""
+    """In the plane that point lies on a segment between two samples."""
     Z = X + np.array([4.0, 3.0])
-    a, _ = nnls(np.r_[Z.T, np.full((1, len(Z)), 1e6)], np.r_[0.0, 0.0, 1e6])
-    nearest = a @ Z / a.sum()
+    steps = Z - Z[:, None]
+    squares = (steps**2).sum(axis=2)
+    shares = np.clip(-(Z[:, None] * steps).sum(axis=2) / np.where(squares > 0, squares, 1.0), 0.0, 1.0)
+    points = (Z[:, None] + shares[:, :, None] * steps).reshape(-1, 2)
+    nearest = points[np.argmin((points**2).sum(axis=1))]
     model = OneClassSVM(0.5 / len(Z), kernel="linear", tol=1e-10).fit(Z)
     w = model.coef_[0]
     np.testing.assert_allclose(w / np.linalg.norm(w), nearest / np.linalg.norm(nearest), atol=1e-6)
