@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
 import mercer
 from mercer.kernels import Gaussian, Laplacian
@@ -206,6 +207,22 @@ def test_rows_are_shared_among_several_devices(name, device, monkeypatch):
     if name != "precomputed":  # which is proven here
         assert len({source for source, _ in seen}) == 2
         assert {rows for _, rows in seen} == {40}
+
+
+def test_views_and_exact_products_are_shared_among_several_devices(device, monkeypatch):
+    monkeypatch.setattr(torch_engine, "all_visible", lambda device: (device, device))
+    rows = np.arange(len(X))[::-3]
+    gram = ENGINE.gram(Gaussian(gamma=0.3), ENGINE.samples(X), 10**9, 1, 0.0)
+    K = np.exp(-0.3 * cdist(X[rows], X[rows], "sqeuclidean"))
+    C = np.random.default_rng(0).normal(size=(len(rows), 2))
+    C[1] = 0.0
+    view = gram.view(rows)
+    product = view.product_bound(C, level=view.levels[-1])
+    np.testing.assert_allclose(product.value, K @ C, rtol=0, atol=1e-13)
+    assert (np.abs(product.value - K @ C) <= product.error + 1e-14).all()
+    np.testing.assert_allclose(view.products(C), K @ C, rtol=0, atol=1e-12)
+    exact = gram._source.exact
+    assert [source.formula.differences for source in (exact, *exact.on_other_devices)] == [True, True]
 
 
 @pytest.mark.cuda
