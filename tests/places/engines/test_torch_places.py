@@ -270,3 +270,17 @@ def test_values_of_landmarks_that_are_near_each_other(device):
     C, b = np.random.default_rng(4).normal(size=(len(PLACES), 2)), np.zeros(2)
     check_cross_bounds(cross, exact[:, PLACES], exact.diagonal(), exact[np.ix_(PLACES, PLACES)], Y, WEIGHT, C, b)
     assert cross.value_error < 1e-14
+
+
+def test_sums_of_differences_have_the_smaller_bounds(device):
+    """Norms lose the digits that differences keep, and each level counts its own roundings."""
+    X = np.random.default_rng(0).normal(size=(40, 3)) + 300 * np.eye(40, 3)
+    coefficients = np.random.default_rng(1).normal(size=40)
+    gram = gram_for(Gaussian(0.02), ENGINE.samples(X))
+    rows = X.astype(np.longdouble)
+    K = np.exp(-np.longdouble(0.02) * np.sum((rows[:, None, :] - rows) ** 2, axis=2))
+    exact = K @ coefficients.astype(np.longdouble)
+    from_norms, from_differences = (gram.product_bound(coefficients, level=level) for level in gram.levels)
+    for found in (from_norms, from_differences):
+        assert (np.abs(found.value - exact) <= found.error).all()
+    assert (from_differences.error[:3] < 0.05 * from_norms.error[:3]).all()
