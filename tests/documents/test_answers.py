@@ -198,7 +198,7 @@ def _(state):
 def _(state):
     rules = ("most violating", "second order", "maximum gain")
     counts = [len(steps(*points(state), kernel="linear", C=1.0, rule=rule, tol=1e-3)) for rule in rules]
-    return [f"pair needs {counts[0]} steps", f"rule {counts[1]} and", f"gain {counts[2]}"]
+    return [f"pair needs about {round(counts[0], -1)} steps", f"rule {counts[1]} and", f"gain {counts[2]}"]
 
 
 @answer("igel", "How many are left")

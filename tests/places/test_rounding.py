@@ -210,7 +210,7 @@ def test_bounds_are_small_on_clean_data(name):
     if holds(kernel, X, np.float32):
         assert gram.errors(beta, level=np.float32).max() <= 1e-4 * size
         pairs = gram.pairs(Layout.of([np.arange(N // 2), np.arange(N // 2, N)], np.array([[0, 1]])), 1)
-        assert pairs is None or (pairs.unit_errors * np.abs(beta).sum() >= (1 - 1e-9) * gram.errors(beta)).all()
+        assert pairs is None or (pairs.row_errors * np.abs(beta).sum() >= (1 - 1e-9) * gram.errors(beta)).all()
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -120,7 +120,7 @@ class PairPlace:
     gram: KernelMatrix
     steps: _core.Samples  # samples for pair steps
     exact: _core.Samples  # samples for float64 products; the same object if sparse, which then takes the steps too
-    unit_errors: Floats  # error bound of each row of a product for ‖β‖₁ = 1
+    row_errors: Floats  # error bound of each row of a product for ‖β‖₁ = 1
     n_threads: int
 
     @property
@@ -154,11 +154,6 @@ class PairPlace:
             n_steps, reasons, n_values = self.exact.solve_sparse_pairs(*data, u, self.single, *limits)
         self.gram.evaluations += n_values
         return n_steps, reasons, u
-
-    @property
-    def row_errors(self) -> Floats:
-        """Error bound of each row's entry of u = Kβ for ‖β‖₁ = 1."""
-        return self.unit_errors
 
     def products(self, layout: Layout, beta: Floats) -> Floats:
         """Return u = Kβ of each pair, from float64 values."""

@@ -52,7 +52,7 @@ class TorchSharedSamples:
 
     @cached_property
     def on_other_devices(self) -> list[TorchSharedSamples]:
-        """The same for copies of the samples on all other devices that may be used."""
+        """Shared data of the matrix for copies of the samples on all other devices that may be used."""
         samples = [self.X.on(device) for device in self.X.devices[1:]]
         return [self._with_samples(X, of_differences=self._of_differences) for X in samples]
 
