@@ -13,6 +13,7 @@ from mercer.samples.labels import (
     known_classes,
     plane_coefficients,
     planes,
+    read_labels,
     scores,
     signs,
     to_dual_coef,
@@ -26,6 +27,19 @@ from mercer.samples.labels import (
 def test_codes_among_classes_in_any_order(classes):
     codes = np.array([0, 2, 1, 1, 0])
     np.testing.assert_array_equal(codes_among(classes, classes[codes]), codes)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u1"])
+def test_labels_of_any_layout_are_coded(dtype):
+    """Labels that arrive in a message are often not aligned."""
+    labels = np.random.default_rng(0).integers(3, 6, 60).astype(dtype)
+    memory = np.zeros(labels.nbytes + 1, dtype=np.uint8)
+    unaligned = np.ndarray(labels.shape, labels.dtype, memory.data, offset=1)
+    unaligned[:] = labels
+    for given in (unaligned, np.repeat(labels, 2)[::2], labels.astype(np.dtype(dtype).newbyteorder(">"))):
+        classes, codes = read_labels(given)
+        np.testing.assert_array_equal(classes, [3, 4, 5])
+        np.testing.assert_array_equal(codes, labels - 3)
 
 
 def test_labels_that_are_unknown():

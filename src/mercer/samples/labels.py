@@ -189,7 +189,7 @@ def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
     """
     if y.dtype.kind not in "iu" or y.dtype == np.uint64:
         return None
-    classes, codes = _core.class_codes(np.ascontiguousarray(y, dtype=np.int64), min(1000, len(y) // 2))
+    classes, codes = _core.class_codes(np.require(y, np.int64, ["C", "A"]), min(1000, len(y) // 2))
     return (classes.astype(y.dtype, copy=False), codes) if len(classes) > 1 else None
 
 
