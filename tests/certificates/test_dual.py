@@ -1,6 +1,7 @@
 """The certificate against naive loops, at points nobody solved for."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from mercer import SVC
 from mercer.certificates.dual import LastSums, certify_dual, certify_several
 from mercer.kernels import Gaussian, Precomputed
 from mercer.places import gram_for
+from mercer.places.ball import Ball
 from mercer.problems.classification import soft_margin
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solution import Stop
@@ -160,3 +162,25 @@ def test_certificates_of_several_problems_claim_no_more_than_extended_precision(
         alone, _ = certify_dual(problem, gram, beta, 1e-3)
         for name in ("primal", "dual", "gap", "violation"):
             assert getattr(proof, name) == pytest.approx(getattr(alone, name), rel=1e-9), name
+
+
+def test_errors_of_shared_sums_enter_every_certificate():
+    """Sums that may be off by 1e-3 leave each end of the violation uncertain by as much, as for a single problem."""
+    problem, K = machine_problem(machines()[0].values[0], seed=3, n=30)
+    gram = gram_for(Precomputed(), K)
+    rng = np.random.default_rng(0)
+    betas = [problem.nearest_feasible(rng.normal(size=len(problem.p))) for _ in range(3)]
+
+    def uncertain(coefficients, rows=None, level=np.float64):
+        u, error = gram.product_bound(coefficients, rows, level)
+        return Ball(u, error + 1e-3)
+
+    facts = {name: getattr(gram, name) for name in ("n", "entry_bounds", "positive_definite")}
+    off = SimpleNamespace(**facts, levels=(np.float64,), product_bound=uncertain)
+    sure, unsure = (certify_several([problem] * 3, grams, betas) for grams in (gram, off))
+    for beta, (plain, _), (wide, _) in zip(betas, sure, unsure, strict=True):
+        assert wide.violation >= plain.violation + 1.9e-3
+        assert wide.gap > plain.gap
+        alone, _ = certify_dual(problem, off, beta)
+        for name in ("primal", "dual", "gap", "violation"):
+            assert getattr(wide, name) == pytest.approx(getattr(alone, name), rel=1e-9), name
