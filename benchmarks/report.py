@@ -1,4 +1,4 @@
-"""Measure what the pages state; write docs/results.md and the tables of docs/speed.md, docs/gpu.md and README.md.
+"""Measure what the pages state; write docs/results.md, and the measured tables of README.md and of other pages.
 
     python benchmarks/report.py --data FOLDER              all sections, at most 30 minutes on two idle cores
     python benchmarks/report.py --data FOLDER --quick      small sizes, a few minutes

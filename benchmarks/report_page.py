@@ -1,4 +1,4 @@
-"""Write docs/results.md from all JSON files of report.py, and tables of other pages from the newest of them."""
+"""Write docs/results.md from all JSON files of report.py, and blocks of other pages from the newest of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import data
 import harness
+import report_blocks
 import report_tables
 
 Record = dict[str, Any]
@@ -156,7 +157,7 @@ def newest(folder: Path, section: str) -> tuple[str, Record] | None:
         found = results["sections"].get(section)
         if not found or not found["records"] or results.get("quick") or "error" in found:
             continue
-        if section != "fits" or report_tables.has_readme_rows(found):
+        if section != "fits" or report_blocks.has_readme_rows(found):
             return name, results
     return None
 
@@ -171,11 +172,24 @@ def replace_block(text: str, name: str, block: str) -> str:
 
 
 BLOCKS: dict[str, dict[str, tuple[str, Callable[[Record, str], str]]]] = {
-    "docs/speed.md": {
-        "fits": ("fits", report_tables.speed_block),
+    "README.md": {
+        "speed": ("fits", report_blocks.readme_block),
+        "gpu": ("gpu", report_blocks.readme_gpu_block),
     },
-    "docs/gpu.md": {"gpu": ("gpu", report_tables.gpu_block)},
-    "README.md": {"speed": ("fits", report_tables.readme_block)},
+    "docs/speed.md": {
+        "fits": ("fits", report_blocks.speed_block),
+        "others": ("compression", report_blocks.others_block),
+    },
+    "docs/gpu.md": {"gpu": ("gpu", report_blocks.gpu_block)},
+    "docs/linear.md": {"linear": ("linear", report_blocks.table_of("linear"))},
+    "docs/least_squares.md": {"ridge": ("least_squares", report_blocks.table_of("least_squares", report_tables.ridge))},
+    "docs/landmarks.md": {
+        "landmarks": ("least_squares", report_blocks.table_of("least_squares", report_tables.landmarks)),
+    },
+    "docs/explanations.md": {"shapley": ("shapley", report_blocks.table_of("shapley"))},
+    "docs/compression.md": {"compression": ("compression", report_blocks.table_of("compression"))},
+    "docs/tuning.md": {"tuning": ("tuning", report_blocks.table_of("tuning"))},
+    "docs/probabilities.md": {"calibration": ("calibration", report_blocks.table_of("calibration"))},
 }
 
 

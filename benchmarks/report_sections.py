@@ -224,7 +224,7 @@ def shapley(run: Run) -> Iterator[Record]:
     from mercer.runtime.optional import require
 
     shap = require("shap", "the comparison")
-    size = (200, 10, 20, 2) if run.quick else (1000, 30, 100, 4)
+    size = (200, 10, 20, 2) if run.quick else (1000, 30, 100, 100)
     checked = compare_explain.check(shap, run.threads)
     for record in compare_explain.race(shap, compare_explain.problem(*size, run.threads), run.repeats):
         yield {"vectors": size[0], "features": size[1], "background": size[2], "definition": checked, **record}

@@ -1,4 +1,4 @@
-"""Markdown of each section of report.py's results, and the blocks of README.md, docs/speed.md and docs/gpu.md."""
+"""Markdown of each section of report.py's results, for docs/results.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TITLES = {
     "pages": "Figures of single pages",
 }
 # Competitors with the words that a reader needs beside each ratio.
-_HEADS = {
+HEADS = {
     "sklearn": "scikit-learn (1 thread)",
     "sklearnex": "scikit-learn-intelex",
     "libsvm": "LIBSVM",
@@ -40,11 +40,9 @@ _HEADS = {
 }
 _TITLES = {**svc_report.TITLES, "sklearnex": "scikit-learn-intelex", "sklearnex32": "scikit-learn-intelex, float32"}
 _NARROW = ("sklearnex32", "sklearn32")  # compared with mercer on float32 input
-_FORMS = {"standardised": ("standardised", "generated"), "raw": ("raw",)}
+FORMS = {"standardised": ("standardised", "generated"), "raw": ("raw",)}
 # Seconds above which report_sections.py times a library once.
 ONCE = 10.0
-# The rows of README.md: data and C, standardised.
-_README = (("letter", 1), ("spam", 10), ("usps", 10), ("mnist", 1))
 
 
 def seconds(value: float | None) -> str:
@@ -55,10 +53,10 @@ def seconds(value: float | None) -> str:
 
 
 def times(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}×"
+    return "" if value is None else f"{value:,.0f}×" if value >= 1000 else f"{value:.1f}×"
 
 
-def _times_word(value: float) -> str:
+def times_word(value: float) -> str:
     """Return a mean for a sentence: without decimals from 10 on."""
     return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
 
@@ -95,7 +93,7 @@ def mean_cell(records: list[Record], name: str) -> str:
 def fits(section: Record) -> Iterator[str]:
     """Yield a table of fits for each form, what was missed, and a table of predictions."""
     fitted = [record for record in section["records"] if record.get("kind") == "fit"]
-    for form, forms in _FORMS.items():
+    for form, forms in FORMS.items():
         some = [record for record in fitted if record["form"] in forms]
         if some:
             yield f'**Fit, {form} features**, Gaussian kernel, `gamma="scale"`, `tol=1e-3`, two classes:'
@@ -106,7 +104,7 @@ def fits(section: Record) -> Iterator[str]:
         yield f"Whoever takes more than {ONCE:g} s is timed once, the others at least {section['repeats']} times."
     predicted = [record for record in section["records"] if record.get("kind") == "predict"]
     if predicted:
-        names = _present(predicted, ("sklearn", "sklearnex", "libsvm"))
+        names = present(predicted, ("sklearn", "sklearnex", "libsvm"))
         rows = [
             [record["data"], record["form"], f"{record.get('n_test', '')}", f"{record['C']:g}", _best(record)]
             + [times(ratio(record, name)) for name in names]
@@ -115,19 +113,19 @@ def fits(section: Record) -> Iterator[str]:
         means = [mean_cell(predicted, name) for name in names]
         rows.append(["geometric mean", "", "", "", "", *means])
         yield "**Prediction** (`decision_function`) by the same models:"
-        yield table(["data", "form", "test rows", "C", "mercer", *(_HEADS[name] for name in names)], rows)
+        yield table(["data", "form", "test rows", "C", "mercer", *(HEADS[name] for name in names)], rows)
 
 
 def fit_table(records: list[Record]) -> str:
     """Return the table of some fits with geometric means in the last row."""
-    names = _present(records, ("sklearn", "sklearnex", "sklearnex32", "libsvm"))
-    header = ["data", "rows × features", "C", "support vectors", "mercer", *(_HEADS[name] for name in names)]
-    rows = [_fit_row(record, names) for record in records]
+    names = present(records, ("sklearn", "sklearnex", "sklearnex32", "libsvm"))
+    header = ["data", "rows × features", "C", "support vectors", "mercer", *(HEADS[name] for name in names)]
+    rows = [fit_row(record, names) for record in records]
     rows.append(["geometric mean", "", "", "", "", *(mean_cell(records, name) for name in names)])
     return table(header, rows)
 
 
-def _fit_row(record: Record, names: list[str]) -> list[str]:
+def fit_row(record: Record, names: list[str]) -> list[str]:
     vectors = record["competitors"]["mercer"].get("nSV")
     cells = [record["data"], f"{record['n']:,} × {record['d']}", f"{record['C']:g}"]
     cells += ["" if vectors is None else f"{vectors:,}", _best(record)]
@@ -158,7 +156,7 @@ def _named(record: Record) -> str:
     return f"{record['data']} {record['form']} C={record['C']:g}"
 
 
-def _present(records: list[Record], names: tuple[str, ...]) -> list[str]:
+def present(records: list[Record], names: tuple[str, ...]) -> list[str]:
     return [name for name in names if any(ratio(record, name) is not None for record in records)]
 
 
@@ -189,7 +187,7 @@ def growth(section: Record) -> Iterator[str]:
     for record in records:
         for name, spent in record["seconds"].items():
             found = dict(zip(record["sizes"], spent, strict=True))
-            who = "mercer" if name == "mercer" else _HEADS[name]
+            who = "mercer" if name == "mercer" else HEADS[name]
             cells = [record["data"], f"{record['C']:g}", who, *(seconds(found.get(n)) for n in sizes)]
             rows.append([*cells, f"{record['exponents'][name]:.2f}"])
         unequal += [check["duals_apart"] for check in record["checks"] if not check["same_objective"]]
@@ -245,21 +243,33 @@ def linear(section: Record) -> Iterator[str]:
 
 
 def least_squares(section: Record) -> Iterator[str]:
-    ridge = [record for record in section["records"] if record["kind"] == "ridge"]
+    yield from ridge(section)
+    yield from landmarks(section)
+
+
+def ridge(section: Record) -> Iterator[str]:
     rows = []
-    for r in ridge:
-        cells = [r["data"], f"{r['n']:,}", r["dtype"], seconds(r["mercer"]["best"]), times(r["speedup"])]
-        cells += [f"{r['mercer']['rmse']:.6f}", f"{r['scikit-learn']['rmse']:.6f}", f"{r['mercer']['violation']:.0e}"]
-        rows.append(cells)
+    for r in section["records"]:
+        if r["kind"] == "ridge":
+            cells = [r["data"], f"{r['n']:,}", r["dtype"], seconds(r["mercer"]["best"]), times(r["speedup"])]
+            cells += [
+                f"{r['mercer']['rmse']:.6f}",
+                f"{r['scikit-learn']['rmse']:.6f}",
+                f"{r['mercer']['violation']:.0e}",
+            ]
+            rows.append(cells)
     header = ["data", "rows", "input", "`RLSRegressor`", "`KernelRidge`", "test RMSE", "of `KernelRidge`", "residual"]
     yield table(header, rows)
-    landmarks = [record for record in section["records"] if record["kind"] == "landmarks"]
-    if landmarks:
-        rows = [
-            [r["data"], f"{r['n']:,}", seconds(min(r["seconds"]["mercer"])), times(r["times faster"])]
-            + [f"{r['rmse'][who]:.4f}" for who in ("mercer", "scikit-learn")]
-            for r in landmarks
-        ]
+
+
+def landmarks(section: Record) -> Iterator[str]:
+    rows = [
+        [r["data"], f"{r['n']:,}", seconds(min(r["seconds"]["mercer"])), times(r["times faster"])]
+        + [f"{r['rmse'][who]:.4f}" for who in ("mercer", "scikit-learn")]
+        for r in section["records"]
+        if r["kind"] == "landmarks"
+    ]
+    if rows:
         header = ["data", "rows", "`NystromRLS`, 2,000 landmarks", "`Nystroem` + `Ridge`", "test RMSE", "its RMSE"]
         yield table(header, rows)
 
@@ -392,79 +402,6 @@ WRITERS: dict[str, Callable[[Record], Iterator[str]]] = {
     "tables": tables,
     "pages": pages,
 }
-
-
-# --- blocks of other pages -------------------------------------------------------------------------------------------
-
-
-def host(results: Record) -> str:
-    """Return the computer, the date and the versions in words."""
-    facts = results["machine"]
-    versions = facts.get("versions", {})
-    names = ("mercer", "scikit-learn", "scikit-learn-intelex", "libsvm-official")
-    told = [f"{name} {versions[name]}" for name in names if versions.get(name, "not installed") != "not installed"]
-    level = {"avx2": "AVX2", "avx512": "AVX-512"}.get(
-        facts.get("level", ""), facts.get("level", "unknown instructions")
-    )
-    known = f"{', '.join(told)}" if told else "versions not recorded"
-    return f"{facts['threads']} threads of an {facts['cpu']} with {level}, {facts['date'][:10]}, {known}"
-
-
-def speed_block(results: Record, page: str) -> str:
-    """Return the opening of docs/speed.md with its tables."""
-    section = results["sections"]["fits"]
-    fitted = [record for record in section["records"] if record.get("kind") == "fit"]
-    first = [record for record in fitted if record["form"] in _FORMS["standardised"]]
-    means = {name: mean_ratio(first, name) for name in ("sklearn", "sklearnex")}
-    told = f"{_times_word(means['sklearn'])} times as fast as scikit-learn, which computes on one thread"
-    if means["sklearnex"] is not None:
-        told += f", and {_times_word(means['sklearnex'])} times as fast as scikit-learn-intelex"
-    parts = [
-        f"mercer fits these kernel classifiers {told} (geometric means), and its time includes the certificate. The "
-        f"last columns are multiples of mercer's time. Features are standardised. {host(results)}:",
-        fit_table(first),
-        *misses(first),
-        *([section["note"]] if "note" in section else []),
-    ]
-    raw = [record for record in fitted if record["form"] == "raw"]
-    if raw:
-        parts += ["Without standardisation (most of these data are mostly zeros, which mercer exploits):"]
-        parts += [fit_table(raw), *misses(raw)]
-    return "\n\n".join(parts)
-
-
-def has_readme_rows(section: Record) -> bool:
-    """Return whether a section of fits has all rows of README's table, so that pages can be made from it."""
-    fitted = [r for r in section["records"] if r.get("kind") == "fit" and r["form"] in _FORMS["standardised"]]
-    timed = {(record["data"], record["C"]) for record in fitted if ratio(record, "sklearn") is not None}
-    return set(_README) <= timed
-
-
-def readme_block(results: Record, page: str) -> str:
-    """Return README's table and the sentence about geometric means."""
-    section = results["sections"]["fits"]
-    fitted = [record for record in section["records"] if record.get("kind") == "fit"]
-    first = [record for record in fitted if record["form"] in _FORMS["standardised"]]
-    names = _present(first, ("sklearn", "sklearnex"))
-    rows = [_fit_row(record, names) for record in first if (record["data"], record["C"]) in _README]
-    header = ["data", "rows × features", "C", "support vectors", "mercer", *(_HEADS[name] for name in names)]
-    means = " and ".join(mean_cell(first, name).replace("*", "") for name in names)
-    return "\n\n".join(
-        [
-            "The table shows the time of a fit with its certificate, and the times of other libraries as multiples of "
-            "it: Gaussian kernel, `tol=1e-3`, float64, two classes, standardised features, "
-            f"{host(results)}. scikit-learn's SVC always computes on one thread.",
-            table(header, rows),
-            f"Over all {len(first)} fits that we measured there, the geometric means are {means}. "
-            "[Speed](docs/speed.md) says how we measured; [Results](docs/results.md) has all measurements with dates, "
-            "versions and commands.",
-        ]
-    )
-
-
-def gpu_block(results: Record, page: str) -> str:
-    """Return the table of docs/gpu.md."""
-    return "\n\n".join(gpu(results["sections"]["gpu"]))
 
 
 def checks(path: Path) -> Iterator[str]:
