@@ -27,6 +27,10 @@ def test_combinations_are_a_product(dtype: type, n: int, outputs: list[int]) -> 
     dense = np.zeros((20, 8))
     dense[:8, outputs], dense[8:, [0, 5, 7]] = first, second
     np.testing.assert_allclose(total, 1 + table.T.astype(float) @ dense, rtol=0, atol=1e-12)
+    alone = np.ones((n, 8))
+    for i in range(n):  # a column's sums have the same bits wherever it stands, also as compiled by g++ 13
+        combinations.add(alone[i : i + 1], table[:, i : i + 1], 2)
+    np.testing.assert_array_equal(alone, total)
 
 
 def test_combinations_are_checked() -> None:
