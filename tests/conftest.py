@@ -77,16 +77,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _turn(folder: Path, alone: bool) -> Iterator[None]:
     """While no other process of this run is in a test that is alone; or in any test, if this one is to be alone.
 
-    Whoever waits to be alone holds the door, so that the tests of the others end and no new ones begin.
+    A test that waits to be alone holds the queue, so that running tests end and no new ones begin.
     """
-    with open(folder / "door", "w") as door, open(folder / "room", "w") as room:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(door, fcntl.LOCK_UN)
+    with open(folder / "queue", "w") as queue, open(folder / "running", "w") as running:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(queue, fcntl.LOCK_UN)
         try:
             yield
         finally:
-            fcntl.flock(room, fcntl.LOCK_UN)  # closing would not do: a child of the test may still have it open
+            fcntl.flock(running, fcntl.LOCK_UN)  # closing would not do: a child of the test may still have it open
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

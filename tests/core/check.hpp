@@ -28,4 +28,3 @@ void test_joint();
 void test_linear();
 void test_doubled();
 void test_shapley();
-void test_stored();

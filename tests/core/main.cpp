@@ -12,8 +12,7 @@ int main(int argc, char** argv) {
                  {"smo", test_smo},           {"blocks", test_blocks},  {"working_set", test_working_set},
                  {"joint", test_joint},       {"linear", test_linear},  {"array_checks", test_array_checks},
                  {"findings", test_findings}, {"merging", test_merging}, {"row_passes", test_row_passes},
-                 {"shapley", test_shapley},   {"doubled", test_doubled}, {"stored", test_stored},
-                 {"homotopy", test_homotopy}};
+                 {"shapley", test_shapley},   {"doubled", test_doubled}, {"homotopy", test_homotopy}};
     for (const auto& test : tests) {
         bool wanted = argc == 1;
         for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], test.name) == 0;

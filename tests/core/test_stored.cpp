@@ -140,7 +140,7 @@ bool compare(const Case& c, const mercer::Level& level, double tol, std::int64_t
 
 }  // namespace
 
-void test_stored() {
+int main() {
     unsigned seed = 0;
     int solved = 0, problems = 0;
     for (int draw = 0; draw < 40; ++draw) {
@@ -162,4 +162,6 @@ void test_stored() {
                                                      nullptr, nullptr},
                                                     {1e-3, 10, 1.0}, mercer::level(), poll);
     CHECK(empty.steps == 0 && empty.reason == mercer::StopReason::converged);
+    std::printf("stored: %s\n", failures == 0 ? "passed" : "FAILED");
+    return failures == 0 ? 0 : 1;
 }
