@@ -244,6 +244,7 @@ def test_text_in_and_out(page: Browser) -> None:
     scope: dict[str, Any] = {}
     exec(code, scope)
     assert scope["model"].certificate_.dual == pytest.approx(numbers(page)["dual"], rel=1e-6)
+    assert scope["model"].intercept_[0] == pytest.approx(numbers(page)["b"], abs=1e-6)  # and not of the other sign
 
 
 @needs_browser
