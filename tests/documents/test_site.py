@@ -73,3 +73,43 @@ def test_bars_grow_where_the_formula_says_so(monkeypatch):
     short, high = mathematics.mathml(r"\|w\|^2 + |b|", True), mathematics.mathml(r"\left| \frac{1}{2} \right|", True)
     assert short.count('stretchy="false"') == len(re.findall("[‖|]", short)) == 4
     assert high.count("<mo>|</mo>") == 2
+
+
+def test_lines_end_where_a_reader_expects_it(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import line_breaks
+
+    formula = '<math xmlns="…"><mi>a</mi></math>'
+    assert line_breaks.join_punctuation(f"so {formula}, and") == f'so <span class="whole">{formula},</span> and'
+    assert line_breaks.join_punctuation(f"“{formula} is") == f'<span class="whole">“{formula}</span> is'
+    assert line_breaks.join_punctuation(f"if {formula} is") == f"if {formula} is"
+
+    shell = (
+        '<pre><span></span>mercer<span class="w"> </span>toy<span class="w"> </span>--output<span> </span>a.html</pre>'
+    )
+    assert '<span class="whole">--output</span>' in line_breaks.join_options(shell)
+    assert re.sub("<[^>]*>", "", line_breaks.join_options(shell)) == "mercer toy --output a.html"
+    word = '<span class="pre">--class-weight</span>'
+    assert line_breaks.join_options(word) == '<span class="pre whole">--class-weight</span>'
+    assert line_breaks.join_options('<span class="pre">tol</span>') == '<span class="pre">tol</span>'
+
+    call = "mercer.displays.DecisionDisplay.from_estimator(model.table_,"
+    words = [call, "y,", "features=['a'])"]
+    spans = " ".join(f'<span class="pre">{word}</span>' for word in words)
+    code = f'<code class="docutils literal notranslate">{spans}</code>'
+    cell = line_breaks.split_calls(f"<td><p>{code}</p></td>")
+    assert "mercer.<wbr>displays.<wbr>Decision" in cell
+    assert 'class="docutils literal notranslate long"' in cell
+    assert re.sub("<[^>]*>", "", cell) == " ".join(words)
+    assert line_breaks.split_calls(code) == code  # which is in a sentence
+    assert "<wbr>" not in line_breaks.split_calls(
+        '<td><code class="literal"><span class="pre">model.fit(X)</span></code></td>'
+    )
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_no_norm_in_a_table_becomes_an_absolute_value(path):
+    r"""In a table \| is how Markdown writes |, so that a norm there needs \Vert."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("|") and path.name != "notes_rows.md":  # written by notes_rows.py, from | in a file
+            assert not re.search(r"\$[^$]*\\\|[^$]*\$", line), line

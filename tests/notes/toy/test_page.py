@@ -205,7 +205,7 @@ def test_regions_are_what_predict_says(page: Browser, url: str, name: str) -> No
 @needs_browser
 def test_every_state_that_the_docs_show_opens(page: Browser, url: str) -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
-    states = sorted(set(re.findall(r"<!-- (?:toy|live|toy-link): (#\S*?),? (?:-->|\S)", text)))
+    states = sorted(set(re.findall(r"<!--\s+(?:toy|live|toy-link):\s+(#\S*?),?\s+(?:-->|\S)", text)))
     assert len(states) > 20
     for link in states:
         page.run("window.location = 'about:blank'")
