@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.util import logging
@@ -148,6 +149,23 @@ def fold_pages_below(app, docname, source):
     source[0] = re.sub(r"^<!-- pages: (.*?) -->$", tree, source[0], flags=re.MULTILINE)
 
 
+MOST_IN_A_BRANCH = 12  # pages that the sidebar lists below the page whose branch is open
+
+
+def shorten_branches(app, pagename, templatename, context, doctree):
+    """List only the shown page of a long branch of the sidebar, such as the reference or the gallery."""
+    tree = BeautifulSoup(context.get("furo_navigation_tree") or "", "html.parser")
+    for branch in tree.select("li.current > ul"):
+        pages = branch.find_all("li", recursive=False)
+        others = [page for page in pages if "current" not in page["class"]]
+        if len(pages) > len(others) and len(others) >= MOST_IN_A_BRANCH:
+            for page in others:
+                page.decompose()
+        elif len(others) > MOST_IN_A_BRANCH:
+            branch.parent.find("input", recursive=False).attrs.pop("checked", None)  # folded
+    context["furo_navigation_tree"] = str(tree)
+
+
 def write_the_page(app, exception):
     """The page itself, beside the style sheet."""
     if exception is None and app.builder.format == "html":
@@ -195,6 +213,7 @@ def setup(app):
     app.connect("source-read", fold_pages_below)
     app.connect("build-finished", write_the_page)
     app.connect("html-page-context", refuse_addresses)
+    app.connect("html-page-context", shorten_branches, priority=900)  # after furo
     app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)
     app.connect("autodoc-process-docstring", take_mathematics_literally, priority=900)  # after napoleon
     app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)

@@ -60,6 +60,26 @@ def test_a_class_shows_its_parameters_and_not_those_of_new(settings):
     assert set(Theirs().get_params()) <= set(re.findall(r"(\w+)=", shown))
 
 
+def test_the_sidebar_stays_short_inside_a_long_branch(settings):
+    def sidebar(n, current):
+        pages = "".join(
+            f'<li class="toctree-l2{" current current-page" if i == current else ""}"><a href="{i}.html">{i}</a></li>'
+            for i in range(n)
+        )
+        own = " current-page" if current is None else ""
+        context = {
+            "furo_navigation_tree": f'<ul><li class="toctree-l1 current{own} has-children"><a href="up.html">up</a>'
+            f'<input checked="" type="checkbox"/><ul>{pages}</ul></li></ul>'
+        }
+        settings["shorten_branches"](None, "page", "page.html", context, None)
+        tree = context["furo_navigation_tree"]
+        return re.findall(r'href="(\w+)\.html"', tree), "checked" in tree
+
+    assert sidebar(190, 7) == (["up", "7"], True)
+    assert sidebar(190, None) == (["up", *map(str, range(190))], False)  # folded, and complete
+    assert sidebar(7, 3) == (["up", *map(str, range(7))], True)
+
+
 def test_words_of_a_type_are_no_links(settings):
     """In "array of shape (n,)" the word shape is no attribute of a class."""
     from docutils import nodes
