@@ -12,6 +12,7 @@ WORD = re.compile(r'<span class="pre">([^<]*)</span>')
 CODE = re.compile(r'<code class="([^"]*)">(.*?)</code>', re.DOTALL)
 MOST_WHOLE = 24  # characters of a word with hyphens that stays on one line
 MOST_IN_CELL = 44  # characters of code that stays on one line of a table
+MOST_IN_NUMBER = 16  # characters of a number with its unit
 
 
 def join_punctuation(page):
@@ -47,9 +48,19 @@ def split_calls(page):
     return re.sub(r"<td.*?</td>", lambda cell: CODE.sub(code, cell[0]), page, flags=re.DOTALL)
 
 
+def join_numbers(page):
+    """Keep a number beside its unit in columns of numbers."""
+
+    def cell(found):
+        short = len(html.unescape(re.sub("<[^>]*>", "", found[1]))) <= MOST_IN_NUMBER
+        return f'<td class="text-right whole">{found[1]}</td>' if short else found[0]
+
+    return re.sub(r'<td class="text-right">(.*?)</td>', cell, page, flags=re.DOTALL)
+
+
 def set_line_breaks(app, pagename, templatename, context, doctree):
     if context.get("body"):
-        context["body"] = join_punctuation(join_options(split_calls(context["body"])))
+        context["body"] = join_punctuation(join_options(join_numbers(split_calls(context["body"]))))
 
 
 def setup(app):

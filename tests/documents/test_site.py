@@ -107,6 +107,37 @@ def test_lines_end_where_a_reader_expects_it(monkeypatch):
     )
 
 
+def test_numbers_stay_beside_their_units(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import line_breaks
+
+    assert line_breaks.join_numbers('<td class="text-right"><p>0.0482 s</p></td>').startswith(
+        '<td class="text-right whole">'
+    )
+    sentence = '<td class="text-right"><p>a million rows on an H200 and on 16 cores</p></td>'
+    assert line_breaks.join_numbers(sentence) == sentence
+
+
+def test_a_formula_is_divided_where_it_has_wide_spaces(monkeypatch):
+    pytest.importorskip("docutils")
+    monkeypatch.syspath_prepend(str(DOCS))
+    import mathematics
+
+    assert mathematics.parts(r"\min_w \|w\| \quad\text{with}\quad y_i f(x_i) \ge 1") == [
+        r"\min_w \|w\| ",
+        r"\text{with}",
+        r" y_i f(x_i) \ge 1",
+    ]
+    for whole in (
+        r"\frac{a \quad b}{c}",
+        r"\left( a \quad b \right)",
+        r"\begin{aligned} a \quad b \end{aligned}",
+        "a + b",
+    ):
+        assert mathematics.parts(whole) == [whole]
+    assert mathematics.parts(r"\{a\} \quad \{b\}") == [r"\{a\} ", r" \{b\}"]
+
+
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
 def test_no_norm_in_a_table_becomes_an_absolute_value(path):
     r"""In a table \| is how Markdown writes |, so that a norm there needs \Vert."""
