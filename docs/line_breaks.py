@@ -37,7 +37,8 @@ def split_calls(page):
     """Let long code in cells of tables end lines behind a dot, a bracket, a comma or an underscore."""
 
     def word(found):
-        text = found[1] if len(found[1]) <= 16 else re.sub(r"(?<=\w[._(,=/])(?=[\w'&(\[{])", "<wbr>", found[1])
+        ends = r"(?<=\w[._(,=/])(?<!\d\.)(?=[\w'&(\[{])"
+        text = found[1] if len(found[1]) <= 16 else re.sub(ends, "<wbr>", found[1])
         return f'<span class="pre">{text}</span>'
 
     def code(found):

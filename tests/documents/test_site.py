@@ -94,11 +94,12 @@ def test_lines_end_where_a_reader_expects_it(monkeypatch):
     assert line_breaks.join_options('<span class="pre">tol</span>') == '<span class="pre">tol</span>'
 
     call = "mercer.displays.DecisionDisplay.from_estimator(model.table_,"
-    words = [call, "y,", "features=['a'])"]
+    words = [call, "y,", "features=['a'],", "positive_share=0.5)"]
     spans = " ".join(f'<span class="pre">{word}</span>' for word in words)
     code = f'<code class="docutils literal notranslate">{spans}</code>'
     cell = line_breaks.split_calls(f"<td><p>{code}</p></td>")
     assert "mercer.<wbr>displays.<wbr>Decision" in cell
+    assert "share=<wbr>0.5)" in cell
     assert 'class="docutils literal notranslate long"' in cell
     assert re.sub("<[^>]*>", "", cell) == " ".join(words)
     assert line_breaks.split_calls(code) == code  # which is in a sentence
