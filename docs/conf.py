@@ -5,7 +5,9 @@ import re
 import sys
 from pathlib import Path
 
+from bs4 import BeautifulSoup
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util import logging
 
 import mercer
@@ -32,6 +34,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "mathematics",
+    "line_breaks",
 ]
 exclude_patterns = ["_build", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 templates_path = ["_templates"]
@@ -109,7 +112,8 @@ def take_examples_from_the_gallery(app, docname, source):
 def show_the_page(app, docname, source):
     """<!-- toy: #state --> shows the page, <!-- live: #state, words --> shows it when the words are clicked.
 
-    <!-- toy-link: #state, words --> opens it in a window of its own. On GitHub all of them are comments.
+    <!-- toy-link: #state, words --> opens it in a window of its own. On GitHub all of them are comments. They may
+    go over several lines.
     """
 
     def address_of(state):
@@ -128,11 +132,12 @@ def show_the_page(app, docname, source):
         words = f"<summary><b>Live</b> {found[2]}</summary>"
         return f'<details class="live">{words}\n{frame(found)}\n</details>'
 
-    source[0] = re.sub(r"<!-- toy: (#\S*) -->", frame, source[0])
-    source[0] = re.sub(r"<!-- live: (#\S*), (.*?) -->", closed, source[0])
-    source[0] = re.sub(
-        r"<!-- toy-link: (#\S*), (.*?) -->", lambda m: f'<a href="{address_of(m[1])}">{m[2]}</a>', source[0]
-    )
+    def link(found):
+        return f'<a href="{address_of(found[1])}">{found[2]}</a>'
+
+    for kind, shown in (("toy", frame), ("live", closed), ("toy-link", link)):
+        words = "" if kind == "toy" else r",\s+(.*?)"
+        source[0] = re.sub(rf"<!--\s+{kind}:\s+(#\S*){words}\s+-->", shown, source[0], flags=re.DOTALL)
 
 
 def fold_pages_below(app, docname, source):
@@ -142,6 +147,23 @@ def fold_pages_below(app, docname, source):
         return "```{toctree}\n:hidden:\n\n" + "\n".join(found[1].split()) + "\n```"
 
     source[0] = re.sub(r"^<!-- pages: (.*?) -->$", tree, source[0], flags=re.MULTILINE)
+
+
+MOST_IN_A_BRANCH = 12  # pages that the sidebar lists below the page whose branch is open
+
+
+def shorten_branches(app, pagename, templatename, context, doctree):
+    """List only the shown page of a long branch of the sidebar, such as the reference or the gallery."""
+    tree = BeautifulSoup(context.get("furo_navigation_tree") or "", "html.parser")
+    for branch in tree.select("li.current > ul"):
+        pages = branch.find_all("li", recursive=False)
+        others = [page for page in pages if "current" not in page["class"]]
+        if len(pages) > len(others) and len(others) >= MOST_IN_A_BRANCH:
+            for page in others:
+                page.decompose()
+        elif len(others) > MOST_IN_A_BRANCH:
+            branch.parent.find("input", recursive=False).attrs.pop("checked", None)  # folded
+    context["furo_navigation_tree"] = str(tree)
 
 
 def write_the_page(app, exception):
@@ -157,8 +179,12 @@ def refuse_addresses(app, pagename, templatename, context, doctree):
         logging.getLogger(__name__).warning("%s shows the address of an object: %s", pagename, found[0])
 
 
-def show_types_where_no_section_does(app, what, name, obj, options, signature, returned):
-    """A function without a list of its parameters shows their types behind their names."""
+def show_signatures(app, what, name, obj, options, signature, returned):
+    """A class shows its parameters, and a function without a list of them shows their types behind their names."""
+    if what == "class" and signature and "*values" in signature:  # __new__, which only suggests names
+        own = inspect.signature(obj)
+        plain = [parameter.replace(annotation=parameter.empty) for parameter in own.parameters.values()]
+        return str(own.replace(parameters=plain, return_annotation=own.empty)), None
     if what == "function" and "Parameters\n" not in (obj.__doc__ or ""):
         return str(inspect.signature(obj)).replace("'", "").partition(" -> ")[0], None
     return None
@@ -171,14 +197,23 @@ def call_attributes_so(app, doctree, name):
             field.children = [nodes.Text("Attributes")]
 
 
+def link_no_words(app, doctree):
+    """In "array of shape (n,)" Sphinx would link the word shape to an attribute of any class that has one."""
+    for reference in list(doctree.findall(addnodes.pending_xref)):
+        if reference.get("refspecific") and re.fullmatch("[a-z_]+", reference["reftarget"]):
+            reference.replace_self(reference.children)
+
+
 def setup(app):
-    app.connect("autodoc-process-signature", show_types_where_no_section_does)
+    app.connect("autodoc-process-signature", show_signatures)
+    app.connect("doctree-read", link_no_words)
     app.connect("doctree-resolved", call_attributes_so)
     app.connect("source-read", take_examples_from_the_gallery)
     app.connect("source-read", show_the_page)
     app.connect("source-read", fold_pages_below)
     app.connect("build-finished", write_the_page)
     app.connect("html-page-context", refuse_addresses)
+    app.connect("html-page-context", shorten_branches, priority=900)  # after furo
     app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)
     app.connect("autodoc-process-docstring", take_mathematics_literally, priority=900)  # after napoleon
     app.connect("autodoc-skip-member", skip_what_scikit_learn_documents)

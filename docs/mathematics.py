@@ -36,8 +36,27 @@ def draw_inline(writer, node):
     raise nodes.SkipNode
 
 
+def parts(latex):
+    r"""Divide a formula at each \quad outside braces; there a narrow window may begin a line."""
+    if r"\begin" in latex or r"\\" in latex:
+        return [latex]
+    found, depth = [""], 0
+    for piece in re.split(r"(\\[{}]|\\left\b|\\right\b|\\q?quad\b|[{}])", latex):
+        depth += (piece in ("{", r"\left")) - (piece in ("}", r"\right"))
+        if piece in (r"\quad", r"\qquad") and depth == 0:
+            found.append("")
+        else:
+            found[-1] += piece
+    return [part for part in found if part.strip()]
+
+
 def draw_block(writer, node):
-    writer.body.append(f'<div class="math">{mathml(node.astext(), as_block=True)}</div>')
+    divided = parts(node.astext())
+    if len(divided) == 1:
+        drawn = mathml(node.astext(), as_block=True)
+    else:
+        drawn = " ".join(mathml(part, False).replace("<math", '<math displaystyle="true"', 1) for part in divided)
+    writer.body.append(f'<div class="math">{drawn}</div>')
     raise nodes.SkipNode
 
 

@@ -128,7 +128,13 @@ def test_no_optimality_is_claimed_without_a_solution(page: Browser) -> None:
     assert page.run("return document.getElementById('proof').innerText").strip() == "≈ No hard margin"
     page.click("#clear")
     page.settle()
-    assert page.run("return document.getElementById('proof').innerText").strip() == "No solution yet"
+    assert page.run("return document.getElementById('proof').innerText").strip() == "Add points of two classes"
+    page.gesture([at(page, 1, 1)])
+    page.settle()
+    assert page.run("return document.getElementById('summary').textContent") == "1 point, 1 class."
+    page.click("[data-task='novelty']")
+    page.settle()
+    assert page.run("return document.getElementById('proof').innerText").strip() == "Add two points"
 
 
 def colours(page: Browser, across: list[float], down: list[float]) -> np.ndarray:
@@ -200,7 +206,7 @@ def test_every_step_draws_the_border_of_its_own_alpha(page: Browser, url: str, l
         proof = mercer.certify(SVC(kernel=kernel, C=C), X, y, step.alpha)
         assert ours["dual"] <= proof.primal
         assert ours["gap"] >= proof.gap * (1 - 1e-7)
-        said = re.search(r"Step (\d+): optimum within (\S+), proven", page.run("return document.body.innerText"))
+        said = re.search(r"Step (\d+): gap at most (\S+)", page.run("return document.body.innerText"))
         assert said is not None
         assert int(said[1]) == k
         assert float(said[2]) >= ours["gap"]
@@ -250,9 +256,57 @@ def test_play_goes_from_the_start_to_the_solution(page: Browser, url: str) -> No
     solution = numbers(page)
     page.click("#play")
     assert page.run("return document.getElementById('step').value") in ("0", "1")
+    page.wait("return Number(document.getElementById('step').value) >= 2")
+    seen = page.run(
+        "return [document.getElementById('summary').textContent,"
+        " document.querySelector('[data-name=gap]').dataset.value, document.getElementById('proof').clientHeight]"
+    )
+    told = float(seen[0].rpartition(" ")[2].rstrip(".").replace("\u2060", ""))
+    assert float(seen[1]) <= told <= 1.1 * float(seen[1])  # the text below the plot is that of the step
+    assert seen[2] < 30  # one line
     page.wait("return document.getElementById('step-value').textContent === 'solution'")
     assert numbers(page) == solution
     assert page.run("return document.getElementById('play').textContent") == "Play"
+
+
+def test_sliders_say_what_they_mean_for_the_task_and_the_kernel(page: Browser) -> None:
+    def meaning(name: str) -> str:
+        return str(page.run("return document.getElementById(arguments[0] + '-means').textContent", name))
+
+    assert meaning("C") == "penalty of points inside the margin"
+    assert meaning("gamma") == "how local the kernel is"
+    page.click("[data-kernel='poly']")
+    page.settle()
+    assert meaning("gamma") == "factor of the inner product"  # a polynomial is not local
+    page.click("[data-task='regress']")
+    page.settle()
+    assert meaning("C") == "penalty of errors beyond ε"  # regression has no margin
+
+
+def test_without_steps_the_panel_says_so_across_its_width(page: Browser, url: str) -> None:
+    follow(page, url, "#set=sine&open=trace")
+    widths = page.run("return ['step-text', 'step-box'].map((id) => document.getElementById(id).clientWidth)")
+    assert widths[0] == widths[1]
+    colours = page.run(
+        "return ['play', 'back'].map((id) => getComputedStyle(document.getElementById(id)).backgroundColor)"
+    )
+    assert colours[0] == colours[1]  # Play looks switched off, too
+
+
+@pytest.mark.parametrize("height", [600, 720, 900])
+def test_the_whole_plot_is_in_sight_on_a_low_screen(page: Browser, url: str, height: int) -> None:
+    page.size(1280, height)
+    follow(page, url, "")
+    assert bottom(page, "#plane") <= height
+    plane = page.element("#plane")
+    assert plane["width"] == pytest.approx(plane["height"] * 4 / 3, rel=0.01)  # circles stay circles
+
+
+def test_a_point_that_is_dragged_out_of_the_plot_stays_at_its_edge(page: Browser) -> None:
+    page.click("#clear")
+    page.gesture([at(page, 1, 1)])
+    page.gesture([at(page, 1, 1), at(page, 3, 1), (1200, at(page, 3, 1)[1])])
+    np.testing.assert_allclose(state(page)["X"], [(4, 1)], atol=0.05)
 
 
 # --- axes and rings ---------------------------------------------------------------------------------------------------

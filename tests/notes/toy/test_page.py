@@ -205,7 +205,7 @@ def test_regions_are_what_predict_says(page: Browser, url: str, name: str) -> No
 @needs_browser
 def test_every_state_that_the_docs_show_opens(page: Browser, url: str) -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
-    states = sorted(set(re.findall(r"<!-- (?:toy|live|toy-link): (#\S*?),? (?:-->|\S)", text)))
+    states = sorted(set(re.findall(r"<!--\s+(?:toy|live|toy-link):\s+(#\S*?),?\s+(?:-->|\S)", text)))
     assert len(states) > 20
     for link in states:
         page.run("window.location = 'about:blank'")
@@ -244,6 +244,7 @@ def test_text_in_and_out(page: Browser) -> None:
     scope: dict[str, Any] = {}
     exec(code, scope)
     assert scope["model"].certificate_.dual == pytest.approx(numbers(page)["dual"], rel=1e-6)
+    assert scope["model"].intercept_[0] == pytest.approx(numbers(page)["b"], abs=1e-6)  # and not of the other sign
 
 
 @needs_browser

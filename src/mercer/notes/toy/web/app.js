@@ -167,9 +167,10 @@ const frameOf = () => {
   const { width, height } = plane.getBoundingClientRect();
   return new Frame(state.view, width, height);
 };
-const placeOf = (event) => {
-  const box = plane.getBoundingClientRect();
-  return frameOf().back(event.clientX - box.left, event.clientY - box.top);
+const placeOf = (event) => { // a point that is dragged beyond the edge stays at it, where it can be caught again
+  const { left, top, width, height } = plane.getBoundingClientRect();
+  const within = (value, most) => Math.min(most, Math.max(0, value));
+  return frameOf().back(within(event.clientX - left, width), within(event.clientY - top, height));
 };
 
 function nearest({ x, y }, within = NEAR) {
@@ -185,7 +186,7 @@ function nearest({ x, y }, within = NEAR) {
 plane.addEventListener("pointerdown", (event) => {
   if (event.button !== 0) return;
   plane.setPointerCapture(event.pointerId);
-  plane.focus({ preventScroll: true });
+  plane.focus({ preventScroll: true, focusVisible: false });
   ui.cursor = null;
   ui.acted = true;
   const at = placeOf(event);

@@ -186,7 +186,10 @@ export function toPython(state) {
     novelty: `nu=${state.nu}`,
   }[state.task];
   const X = state.points.map(({ x, y }) => (regress ? `[${x}]` : `[${x}, ${y}]`)).join(", ");
-  const y = state.points.map((point) => (regress ? point.y : point.c)).join(", ");
+  const classes = [...new Set(state.points.map(({ c }) => c))].sort();
+  // Of two classes the first is +1, as on the page, so that f and b have the same sign.
+  const labelled = classes.length === 2 ? ({ c }) => (c === classes[0] ? 1 : -1) : ({ c }) => c;
+  const y = state.points.map(regress ? (point) => point.y : labelled).join(", ");
   return [
     `from mercer import ${name}, kernels`, "",
     `X = [${X}]`,

@@ -63,9 +63,9 @@ function certificate() {
 
 // Returns a mark and the certificate in one sentence.
 function proofInWords() {
-  if (!found.solution.parts.length) return ["", "No solution yet"];
+  if (!found.solution.parts.length) return ["", state.task === "classify" ? "Add points of two classes" : "Add two points"];
   const gap = total("gap");
-  if (found.step) return ["≈", `Step ${found.step.steps}: optimum within ${atMost(gap)}, proven`];
+  if (found.step) return ["≈", `Step ${found.step.steps}: gap at most ${atMost(gap)}`];
   const open = found.solution.parts.find(({ verdict }) => verdict !== 1);
   if (open) return ["≈", open.verdict === 0 ? "No hard margin" : "A hard margin is neither found nor refuted"];
   return gap <= 1e-6 * Math.max(1, Math.abs(total("dual")))
@@ -119,6 +119,10 @@ export function showControls() {
     hard: state.task === "classify",
   };
   for (const [name, used] of Object.entries(uses)) document.querySelector(`[data-for="${name}"]`).hidden = !used;
+  $("C-means").textContent = state.task === "regress" ? "penalty of errors beyond ε" : "penalty of points inside the margin";
+  const local = state.kernels.filter((name) => name === "rbf" || name === "laplacian").length;
+  $("gamma-means").textContent = local === 0 ? "factor of the inner product"
+    : state.kernels.includes("poly") ? "scale of the kernels" : "how local the kernel is";
   for (const name of Object.keys(RANGES)) {
     const input = $(name);
     const value = LOGARITHMIC.has(name) ? Math.log10(state[name]) : state[name];
@@ -179,11 +183,12 @@ export function knownSet() {
 function summarise() {
   const n = state.points.length;
   const parts = [`${n} point${n === 1 ? "" : "s"}`];
-  if (state.task === "classify") parts.push(`${found.solution.classes.length} classes`);
+  const classes = found.solution.classes.length;
+  if (state.task === "classify") parts.push(`${classes} class${classes === 1 ? "" : "es"}`);
   if (found.solution.parts.length && !found.solution.grid) parts.push($("verdict").textContent.split(":")[0].toLowerCase());
   else if (found.solution.parts.length) {
     parts.push(`${count(1)} free and ${count(2)} bounded support vectors`);
-    parts.push(`duality gap at most ${told(total("gap"))}`);
+    parts.push(`duality gap at most ${atMost(total("gap")).replace("-", "-\u2060")}`); // no line ends behind the minus
   }
   $("summary").textContent = `${parts.join(", ")}.`;
 }
@@ -301,7 +306,7 @@ export function goToStep(at) {
   drawPlane($("plane"), state, shownNow(), ui);
   showStep();
   showNumbers();
-  if (!playing) summarise(); // a screen reader reads it
+  summarise();
 }
 
 let playing = 0;
@@ -310,7 +315,7 @@ function pause() {
   clearInterval(playing);
   playing = 0;
   $("play").textContent = "Play";
-  summarise();
+  $("summary").setAttribute("aria-live", "polite");
 }
 
 export function togglePlay() {
@@ -320,6 +325,7 @@ export function togglePlay() {
   }
   if (atSolution()) goToStep(0);
   $("play").textContent = "Pause";
+  $("summary").setAttribute("aria-live", "off"); // a screen reader reads where the reader stops
   const wait = Math.max(40, Math.min(400, 15000 / Number($("step").max))); // milliseconds; a long run takes 15 seconds
   playing = setInterval(() => {
     if (found.trace && !atSolution()) goToStep(Number($("step").value) + 1);
