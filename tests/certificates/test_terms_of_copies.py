@@ -182,5 +182,6 @@ def test_weights_of_rows_that_share_a_coefficient_are_rounded():
 
 
 def test_unknown_values_of_rows_that_share_a_coefficient():
-    proof = shared(r=np.inf)
-    assert proof.gap == proof.violation == proof.kkt[ABOVE] == np.inf
+    for copies in ((4.0, 4.25), (4.0, 4.0)):  # 0·∞ would be NaN
+        proof = shared(copies, r=np.inf)
+        assert proof.gap == proof.violation == proof.kkt[ABOVE] == np.inf
