@@ -142,6 +142,7 @@ def test_residuals_of_rows_that_share_a_coefficient():
     assert proof.kkt[EQUALITY] >= 8.25
     assert shared((3.0, 5.0), r=0.0).violation >= 2.0
     assert shared((-8.0, 8.0)).kkt[EQUALITY] == 0
+    assert Fraction(shared((8.0, 2.0**-60)).kkt[EQUALITY]) > 8
     rounded = shared((4.0, 4.0), lam=0.3).violation  # λ/w, d and both products are rounded
     assert 2 * float(U) * 1.2 <= rounded <= 1e-14
 
