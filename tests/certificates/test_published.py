@@ -1,11 +1,28 @@
 """The residuals in `kkt` are upper bounds for the coefficients and biases that a model publishes, in fractions."""
 
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from mercer import SVC, NuSVC, RLSRegressor
+from mercer import (
+    SVC,
+    SVR,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    QuantileSVR,
+    RLSClassifier,
+    RLSClassifierCV,
+    RLSRegressor,
+    RLSRegressorCV,
+)
+from mercer.certificates import least_squares
 from mercer.certificates.joint import row_residuals
 from mercer.runtime.errors import NotSeparableError
 
@@ -126,6 +143,90 @@ def test_least_squares_with_repeated_rows():
         assert 0 <= above <= Fraction(model.certificate_.kkt[SUBOPTIMALITY])
         rounded += above > 0
     assert rounded > 6
+
+
+def repeated_rows(seed, kind):
+    """(X, classes, weights): each of a few small integers occurs several times, mostly with the same class."""
+    rng = np.random.default_rng(seed)
+    x = np.r_[np.arange(4), rng.integers(0, 4, 14)]
+    y = np.where(rng.random(18) < 0.8, x // 2, 1 - x // 2)
+    return x[:, None].astype(float), y, rng.uniform(0.5, 2.0, 18) if kind == "mild" else 10.0 ** rng.uniform(-4, 4, 18)
+
+
+MACHINES = {
+    **{f"RLSClassifier({lam:g})": RLSClassifier(lam) for lam in (1e-2, 1.0, 1e2, 1e5)},
+    "RLSClassifierCV": RLSClassifierCV([10.0, 1e3]),
+    **{f"RLSRegressor({lam:g})": RLSRegressor(lam) for lam in (1e-2, 1e2)},
+    "RLSRegressor, linear": RLSRegressor(1e2, kernel="linear"),
+    "RLSRegressor, eigen": RLSRegressor(1e2, solver="eigen"),
+    "RLSRegressor, cg": RLSRegressor(1e2, solver="cg"),
+    "RLSRegressorCV": RLSRegressorCV([10.0, 1e3]),
+    **{f"SVC({C:g})": SVC(C=C) for C in (1e-2, 1e2)},
+    **{f"SVC({C:g}), squared": SVC(C=C, slack="l2") for C in (1e-3, 1.0, 1e3)},
+    "NuSVC": NuSVC(nu="auto"),
+    "SVR": SVR(epsilon=0.1),
+    "SVR, squared": SVR(epsilon=0.1, C=0.01, loss="squared_epsilon_insensitive"),
+    "SVR, huber": SVR(C=10.0, loss="huber"),
+    "SVR, expectile": SVR(C=0.1, loss="expectile"),
+    "NuSVR": NuSVR(),
+    "QuantileSVR": QuantileSVR(quantiles=0.3),
+    "OneClassSVM": OneClassSVM(nu=0.5),
+    "KernelMachineClassifier": KernelMachineClassifier("hinge", lam=1.0),
+    "KernelMachineRegressor": KernelMachineRegressor("absolute", lam=1.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", ["mild", "wide"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_sums_of_copies(name, kind):
+    """|Σβ − total| of rows that share the coefficient of their sample, by weights that rounding cannot divide."""
+    for seed in range(8):
+        X, y, w = repeated_rows(seed, kind)
+        model = clone(MACHINES[name]).set_params(gamma=0.5).fit(X, y, sample_weight=w)
+        total = sum(fractions(w)) / 2 if name == "OneClassSVM" else Fraction(0)
+        missed = abs(sum(fractions(np.ravel(model.dual_coef_))) - total)
+        assert missed <= Fraction(model.certificate_.kkt[EQUALITY])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("lam", [1e-2, 1.0, 1e2, 1e4])
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+def test_values_of_copies_in_least_squares(kernel, lam):
+    """P, D, the gap and the residuals of the rows' own coefficients, with integers for kernel values."""
+    for seed in range(8):
+        X, y, w = repeated_rows(seed, "wide" if seed % 2 else "mild")
+        model = RLSClassifier(lam, kernel=kernel, degree=2, gamma=1.0, coef0=1.0).fit(X, y, sample_weight=w)
+        x, t = X.ravel().astype(int).tolist(), [Fraction(1 if label else -1) for label in y]
+        beta, d = fractions(np.ravel(model.dual_coef_)), [Fraction(lam) / v for v in fractions(w)]
+        K = [[Fraction((a * c + 1) ** 2 if kernel == "poly" else a * c) for c in x] for a in x]
+        u, b, c = [sum(map(mul, row, beta)) for row in K], Fraction(float(model.intercept_[0])), model.certificate_
+        own = [a - v - e * q for a, v, e, q in zip(t, u, d, beta, strict=True)]  # y − f − dβ of f_β
+        f, energy = u, sum(map(mul, beta, u))
+        norm = energy
+        if kernel == "linear":  # P is that of the weights
+            norm = Fraction(float(model.coef_[0, 0])) ** 2
+            f = [v * Fraction(float(model.coef_[0, 0])) for v in x]
+        primal = norm / 2 + sum((a - v - b) ** 2 / (2 * e) for a, v, e in zip(t, f, d, strict=True))
+        dual = sum(map(mul, t, beta)) - energy / 2 - sum(e * q * q for e, q in zip(d, beta, strict=True)) / 2
+        assert abs(sum(beta)) <= Fraction(c.kkt[EQUALITY])
+        assert primal <= Fraction(c.primal)
+        assert primal - dual <= Fraction(c.gap)
+        assert max(own) - min(own) <= Fraction(c.violation)
+        assert max(abs(v - b) for v in own) <= Fraction(c.kkt["primal feasibility"])
+
+
+def test_a_fit_that_only_its_copies_keep_from_the_accuracy_has_not_converged(monkeypatch):
+    X, y, w = repeated_rows(1, "wide")
+    model = RLSClassifier(100.0, kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(X, y, sample_weight=w)
+    reached = model.certificate_.kkt[SUBOPTIMALITY] / model.certificate_.primal
+    monkeypatch.setattr(least_squares, "EXACT_GAP", 1.01 * reached)
+    assert model.fit(X, y, sample_weight=w).converged_
+    assert model.residual_ == model.certificate_.violation
+    monkeypatch.setattr(least_squares, "EXACT_GAP", 0.99 * reached)
+    with pytest.warns(ConvergenceWarning, match="rounding floor"):
+        model.fit(X, y, sample_weight=w)
+    assert not model.converged_
 
 
 def solve(A, b):

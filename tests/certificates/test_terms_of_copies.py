@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from mercer.certificates.certificate import BOX, EQUALITY, Certificate, kkt_residuals
-from mercer.certificates.copies import CopyErrors, Variables, widen_for_copies, widen_joint_for_copies
+from mercer.certificates.copies import (
+    CopyErrors,
+    Variables,
+    widen_for_copies,
+    widen_joint_for_copies,
+    widen_outputs_for_copies,
+)
+from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
 
-OUTWARD = "primal feasibility"
+OUTWARD, ABOVE = "primal feasibility", "primal value above the optimum"
 U = Fraction(1, 2**53)
 
 
@@ -115,3 +122,67 @@ def test_residuals_of_a_joint_machine():
 
 def test_what_overflows_proves_nothing():
     assert joint(C=1e-300, r=np.inf, length=0.25).primal == np.inf
+
+
+def shared(copies=(4.0, 4.25), r=2.0, lam=1.0, value=0.0, violation=0.0, b=0.0, above=0.0, of_weights=False):
+    """One row of weight 2 with β = 8, which two copies share: δ = ¼ and d = λ/2."""
+    start = whole(value, 0.0, violation, (b,))
+    start.kkt[ABOVE] = above
+    problem = LeastSquares(np.zeros((1, 1)), np.full(1, 2.0), np.zeros(1, dtype=np.intp), 1, True, lam)
+    beta, group = np.full((1, 1), 8.0), np.zeros(2, dtype=np.intp)
+    copies = np.array(copies)[:, None]
+    return widen_outputs_for_copies(start, problem, beta, copies, np.ones(2), group, np.full(1, r), of_weights)
+
+
+def test_residuals_of_rows_that_share_a_coefficient():
+    """f is off by 2·2·¼ = 1, or dβ of a copy by 1, and two gradients by twice as much; Σβ is what it is."""
+    proof = shared(lam=2.0**-60)
+    assert proof.violation >= 2.0
+    assert proof.kkt[OUTWARD] >= 1.0
+    assert proof.kkt[EQUALITY] >= 8.25
+    assert shared((3.0, 5.0), r=0.0).violation >= 2.0
+    assert shared((-8.0, 8.0)).kkt[EQUALITY] == 0
+    assert Fraction(shared((8.0, 2.0**-60)).kkt[EQUALITY]) > 8
+    rounded = shared((4.0, 4.0), lam=0.3).violation  # λ/w, d and both products are rounded
+    assert 2 * float(U) * 1.2 <= rounded <= 1e-14
+
+
+@pytest.mark.parametrize(
+    ("values", "loss"),
+    [
+        ({"r": 0.0, "b": 16.0}, 4.0),  # δb
+        ({"r": 0.0, "violation": 16.0}, 4.0),  # δq
+        ({"r": 4.0, "of_weights": True, "lam": 2.0**-60}, 0.5),  # ½δ'Kδ
+        ({"r": 0.0, "copies": (3.0, 5.0)}, 1.0),  # ½Σdε²
+    ],
+)
+def test_dual_values_of_rows_that_share_a_coefficient(values, loss):
+    assert shared(**values).dual <= -loss
+
+
+def test_primal_values_of_rows_that_share_a_coefficient():
+    """½(Kδ)²/d and q(Kδ)/d, where f is given by β."""
+    assert shared(lam=2.0**-60).primal >= 2.0**60
+    assert shared(violation=16.0).primal >= 32.0
+    assert shared(violation=16.0, of_weights=True).primal < 8.0
+
+
+def test_rows_that_share_a_coefficient_above_the_optimum():
+    """The root of P − P* grows by that of ½δ'Kδ + ½(Kδ)²/d, and by a rounding of √P."""
+    assert shared(lam=2.0**60).kkt[ABOVE] >= 0.125
+    assert shared(lam=2.0**-60).kkt[ABOVE] >= 2.0**60
+    assert shared(above=1.0).kkt[ABOVE] >= (1 + 1.125**0.5) ** 2 * (1 - 1e-15)
+    assert shared(above=1.0, of_weights=True).kkt[ABOVE] == pytest.approx(1)
+    assert shared((4.0, 4.0), value=2.0**106).kkt[ABOVE] >= 1
+
+
+def test_weights_of_rows_that_share_a_coefficient_are_rounded():
+    proof = shared((4.0, 4.0), value=2.0**60)
+    assert Fraction(proof.primal) >= 2**60 * (1 + U)
+    assert Fraction(proof.dual) <= 2**60 * (1 - U)
+
+
+def test_unknown_values_of_rows_that_share_a_coefficient():
+    for copies in ((4.0, 4.25), (4.0, 4.0)):  # 0·∞ would be NaN
+        proof = shared(copies, r=np.inf)
+        assert proof.gap == proof.violation == proof.kkt[ABOVE] == np.inf

@@ -130,7 +130,11 @@ def joint(model, s, C):
 
 def nu_svc(s):
     p = s.problem
-    model = fitted(NuSVC(tol=p.tol, decision_function_shape="ovo", **p.options, **s.kernel, **LIMITS), s, s.labels)
+    options = dict(p.options)
+    if "nu" in options:  # a share that no weights of the classes forbid
+        counts = [s.weight[s.labels == k].sum() for k in range(p.n_classes)]
+        options["nu"] = min(options["nu"], *(1.8 * min(pair) / sum(pair) for pair in combinations(counts, 2)))
+    model = fitted(NuSVC(tol=p.tol, decision_function_shape="ovo", **options, **s.kernel, **LIMITS), s, s.labels)
     if model is None:
         return []
     claims = []

@@ -373,4 +373,24 @@ FOUND = {
             ("weston-watkins", "regularized", 37, 2, 4.0, 304233, 480.99656368365675, 3.7077397151647186e-7, 3, None),
         )
     },
+    "rows of one class that share a coefficient beside a large ridge": Problem(
+        "RLSClassifier", family="repeated rows", n=3, d=1, seed=6, C=0.1, weights="mild"
+    ),
+    "rows that share a coefficient at a λ of a path": Problem(
+        "RLSClassifierCV", family="repeated rows", n=6, d=1, seed=1, C=0.01, weights="repetitions"
+    ),
+    "coefficients of which a hundred digits hold no exact sum": Problem(
+        "SVC", {}, "polynomial", "constant columns", n=4, exponent=14.0, C=1e-4, gamma=10.0, dtype="f4"
+    ),
+    "a primal value below the dual one": Problem(
+        "PegasosSVC",
+        {"bias": False},
+        "sigmoid",
+        "huge or tiny",
+        n=10,
+        d=1,
+        gamma=0.1,
+        weights="wide",
+        engine="blocks",
+    ),
 }

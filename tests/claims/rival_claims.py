@@ -24,7 +24,7 @@ from mercer import (
 )
 from mercer.runtime.errors import NotSeparableError
 from reference.corner_losses import Bent, Stairs, primal_value
-from reference.decimals import INFINITY, ONE, ZERO, decimals, exp, solve, zeros
+from reference.decimals import INFINITY, ONE, ZERO, all_digits, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
 from reference.penalties import Fourth
 
@@ -283,7 +283,7 @@ def pegasos(s):
     def value(f, square):
         return HALF * square + (C * np.maximum(1 - signs * f, ZERO)).sum()
 
-    b = decimals(float(model.intercept_[0])) if regularised else ZERO
+    b, terms = decimals(float(model.intercept_[0])) if regularised else ZERO, ZERO
     if hasattr(model, "coef_"):
         w = decimals(model.coef_[0])
         own = value(decimals(s.X) @ w + b, w @ w + b * b)
@@ -293,6 +293,10 @@ def pegasos(s):
         constant = ONE if regularised else ZERO
         f = (s.formula.matrix(s.X, Z) + constant) @ beta if len(Z) else zeros(p.n)
         own = value(f, beta @ (s.formula.matrix(Z) + constant) @ beta if len(Z) else ZERO)
+        if len(Z):
+            rows, size = (decimals(s.formula.error_scale(part, Z)) + constant for part in (s.X, Z)), np.abs(beta)
+            across, within = (scale @ size for scale in rows)
+            terms = C @ (ONE + across) + size @ within
     rivals = []
     exact = SVC(C=1 / (alpha * W), tol=1e-6, bias=model.bias, **s.kernel, **LIMITS)
     exact = fitted(exact, s, s.labels)
@@ -300,14 +304,16 @@ def pegasos(s):
         _, _, beta = binary_parts(exact, s)[0]
         f = s.K(constant=ONE if regularised else ZERO) @ full(exact, p.n)[0]
         rivals.append(value(f, beta @ f))
-    return against(model.certificate_, own, rivals) + proves_too_much(model.certificate_, s.formula)
+    return against(model.certificate_, own, rivals, terms=terms) + proves_too_much(model.certificate_, s.formula)
 
 
 def _hard_conditions(c, signs, beta, u, b, bias):
     """The residuals of Σβ = 0, y f(x) ≥ 1, and y f(x) = 1 where there is a coefficient."""
     margins = signs * (u + (b if bias is True else ZERO))
+    with all_digits():
+        total = abs(beta.sum())
     truth = {
-        "dual feasibility: equality": abs(beta.sum()) if bias is True else ZERO,
+        "dual feasibility: equality": total if bias is True else ZERO,
         "primal feasibility": max(ZERO, *(1 - margins)),
         "complementary slackness": max(ZERO, *(margins[beta != 0] - 1)),
     }

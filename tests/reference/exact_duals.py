@@ -80,6 +80,7 @@ def findings(problem, K, beta, b):
     coefficients = np.full(n, ZERO, dtype=object)
     with all_digits():
         np.add.at(coefficients, problem.row, beta)
+        sums = [beta[problem.group == g].sum() - total for g, total in enumerate(problem.totals)]
     u = K @ coefficients
     curved = problem.d * beta
     h = problem.p - u[problem.row] - curved
@@ -88,7 +89,6 @@ def findings(problem, K, beta, b):
     r = problem.p - u[problem.row] - offsets
     losses = [_loss(*item) for item in zip(r, problem.d, problem.lower, problem.upper, strict=True)]
     primal = HALF * energy + sum(losses, ZERO) + sum((b[g] * t for g, t in enumerate(problem.totals)), ZERO)
-    sums = [beta[problem.group == g].sum() - total for g, total in enumerate(problem.totals)]
     outward, inward = _unmet(problem, beta, r - curved)
     return Findings(
         u=u,
@@ -185,9 +185,10 @@ def joint_findings(K, y, C, beta, b, *, shared, balanced):
                     violation, outward = max(violation, g[i, k]), max(outward, g[i, k])
                 if alpha[k] > 0:
                     violation, inward = max(violation, -g[i, k]), max(inward, -g[i, k])
-    equality = max(abs(s) for s in beta.sum(axis=1))
-    if balanced:
-        equality = max([equality, *(abs(s) for s in beta.sum(axis=0))])
+    with all_digits():
+        equality = max(abs(s) for s in beta.sum(axis=1))
+        if balanced:
+            equality = max([equality, *(abs(s) for s in beta.sum(axis=0))])
     return Findings(
         u=u,
         violation=violation,

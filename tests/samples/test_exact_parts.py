@@ -81,3 +81,11 @@ def test_what_is_lacking_is_bounded_and_zero_where_nothing_lacks(seed):
     assert (found[::2] == 0).all()
     assert (found[1::2] <= 1e-14 * np.abs(totals[1::2])).all()
     assert max(true) > 0
+
+
+@pytest.mark.parametrize("exponent", [-1073, -1060, -1000, -970, -900])
+def test_what_tiny_parts_lack(exponent):
+    """Units below the last bit of the total underflow; zeros lack nothing."""
+    unit = 2.0**exponent
+    totals, parts = np.array([5.0, 5.0, 0.0]) * unit, np.array([2.0, 3.0, 2.0, 2.0, 0.0, 0.0]) * unit
+    assert sum_error_bounds(totals, parts, np.repeat(np.arange(3), 2)) == pytest.approx([0.0, unit, 0.0], rel=1e-8)

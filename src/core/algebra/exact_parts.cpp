@@ -2,6 +2,7 @@
 // rest. Multiples of the same unit, at most kMostAddends of them, add up without rounding.
 #include "algebra/exact_parts.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -12,6 +13,7 @@ std::vector<double> sum_error_bounds(const double* totals, std::int64_t n, const
                                      std::int64_t count) {
     constexpr std::int64_t kMostAddends = 1 << 13;
     constexpr double kRatio = 0x1p-40, kInfinity = std::numeric_limits<double>::infinity();
+    constexpr double kLeast = std::numeric_limits<double>::denorm_min();
     struct Sums {
         double coarse = 0.0, fine = 0.0, fine_size = 0.0, rest_size = 0.0;
         std::int64_t addends = 0;
@@ -20,7 +22,8 @@ std::vector<double> sum_error_bounds(const double* totals, std::int64_t n, const
     for (std::int64_t k = 0; k < count; ++k) {
         const double size = std::abs(totals[group[k]]), unit = 4.0 * (std::nextafter(size, kInfinity) - size);
         const double coarse = std::nearbyint(parts[k] / unit) * unit, rest = parts[k] - coarse;
-        const double fine = std::nearbyint(rest / (kRatio * unit)) * (kRatio * unit);
+        const double fine_unit = std::max(kRatio * unit, kLeast);  // the product underflows beside tiny totals
+        const double fine = std::nearbyint(rest / fine_unit) * fine_unit;
         Sums& sum = sums[static_cast<std::size_t>(group[k])];
         sum.coarse += coarse;
         sum.fine += fine;

@@ -9,19 +9,33 @@ so that no gradient is off by more than s_i, no loss by more than s_i times the 
 ½β'Kβ by no more than Σ_i |β_i| s_i + ½ (Σ_j |δ_j| r_j)². Every equality is off by no more than Σ|δ_j|
 (docs/certificate.md, "Copies"). A joint multi-class machine has these bounds for each class. Its losses depend on
 differences of two f: Crammer and Singer's on one difference, Weston and Watkins's on one for each other class.
+
+In least squares the copies of a sample with the same target share one β_j: copy i has β_i = w_iβ_j/w + ε_i, where w is
+the sum of their weights, d_i = λ/w_i, and δ_j = Σε_i. With r and b of mercer.certificates.least_squares and q = r − dβ,
+P and D change by
+
+    ½δ'Kδ + Σ_i (Kδ)_i((Kδ)_i/2 − q_i)/d_i    and    Σ_j δ_j(q_j + b) − ½δ'Kδ − ½Σ_i d_iε_i²
+
+P is quadratic, so that the root of P − P* is a distance: it grows by no more than the root of ½δ'Kδ + ½Σ_i (Kδ)_i²/d_i.
+A relative change u of all weights, such as the rounding of w, adds no more than u√P.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from mercer.certificates.certificate import BOX, EQUALITY, Certificate, widen_certificate
+from mercer.certificates.least_squares import SUBOPTIMALITY, column_sums
 from mercer.certificates.table import CertificateTable
+from mercer.places.ball import rounded_up
 from mercer.places.rounding import DOUBLE
+from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
 from mercer.samples.arrays import Floats, Indices
+from mercer.samples.exact_parts import sum_error_bounds
 
 # Roundings of a share and of its product with a coefficient, and two more that cover the sums below.
 _ROUNDOFF = 4 * DOUBLE
@@ -114,6 +128,57 @@ def widen_joint_for_copies(
     widened.kkt[BOX] = max(widened.kkt[BOX], box)
     widened.kkt[EQUALITY] = max(widened.kkt[EQUALITY] + float(errors.sums.max()), equality)
     return widened
+
+
+def widen_outputs_for_copies(
+    certificate: Certificate,
+    problem: LeastSquares,
+    beta: Floats,
+    copies: Floats,
+    weight: Floats,
+    group: Indices,
+    entry_bounds: Floats,
+    of_weights: bool,
+) -> Certificate:
+    """Widen the certificate of least squares so that it holds for the `copies` of β, with a column for each output.
+
+    Copy i has weight[i] and shares the coefficient of row group[i] of the problem. `of_weights` says that f has weights
+    of the features, so that no coefficient moves it.
+    """
+    n, parts = len(group), certificate.parts or (certificate,)
+    numbers = np.array([(part.violation, part.primal, part.kkt[SUBOPTIMALITY], *(part.b or (0.0,))) for part in parts])
+    violation, primal, suboptimality, b = numbers.T
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        # 1. δ of each row of the problem, and d_iβ_i of the copies beside that of their row.
+        columns = zip(np.ascontiguousarray(beta.T), np.ascontiguousarray(copies.T), strict=True)
+        delta = np.column_stack([sum_error_bounds(*column, group) for column in columns])
+        r, d = entry_bounds[problem.member][:, None], (problem.lam / problem.weight)[:, None]
+        own, shared = (problem.lam / weight)[:, None] * copies, (d * beta)[group]
+        changes = np.abs(own - shared) + _ROUNDOFF * (np.abs(own) + np.abs(shared))
+        curved = changes[np.bincount(group)[group] > 1].max(axis=0, initial=0.0)
+        length = rounded_up((delta * r).sum(axis=0), n)
+        s = r * length  # bounds on Kδ
+        # 2. Changes of the values.
+        moved = np.zeros_like(length) if of_weights else 0.5 * (length**2 + (s * s / d).sum(axis=0))
+        losses = delta.sum(axis=0) * (violation + np.abs(b)) + 0.5 * (length**2 + curved**2 * (1 / d).sum())
+        losses += moved + _ROUNDOFF * np.abs(primal)
+        if not of_weights:
+            losses += violation * (s / d).sum(axis=0)
+        root = np.sqrt(suboptimality) + np.sqrt(moved) + _ROUNDOFF * np.sqrt(np.maximum(primal, 0.0))
+        found = rounded_up(s.max(axis=0) + curved, 3), rounded_up(losses, n + 8), rounded_up(root**2, n + 8)
+    totals, widened = column_sums(copies), []
+    for k, (part, shift, loss, above) in enumerate(zip(parts, *map(_known, found), strict=True)):
+        wide = widen_certificate(part, loss, 2 * shift)
+        if part.b:
+            wide.kkt[EQUALITY] = math.nextafter(abs(totals[k]), math.inf) if totals[k] else 0.0
+        wide.kkt[SUBOPTIMALITY] = above
+        widened.append(wide)
+    return Certificate.total(widened)
+
+
+def _known(bounds: Floats) -> list[float]:
+    """Return the bounds as floats, with infinity in place of NaN."""
+    return [math.inf if math.isnan(bound) else bound for bound in bounds.tolist()]
 
 
 def _widen(part: Certificate, equality_error: float, shift: float, loss: float) -> Certificate:

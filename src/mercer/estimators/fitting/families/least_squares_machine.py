@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.certificates.least_squares import EXACT_GAP
+from mercer.certificates.copies import widen_outputs_for_copies
+from mercer.certificates.least_squares import EXACT_GAP, is_exact
 from mercer.estimators.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.estimators.fitting.mixins import RegressorMethods
 from mercer.estimators.fitting.pipeline.fit import Fit, Limits, read_samples
@@ -109,18 +110,29 @@ class LeastSquaresMachine(OutputsMachine):
                 expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
             self._expansion_ = expansion
         if solution.beta is not None:
-            distinct = _group_equal_rows(fit)
-            share = fit.merged.input_weight / distinct.weight[distinct.group]
-            beta = solution.beta[distinct.group] * share[:, None]
-            if len(distinct.weight) < len(share):
-                diagonal = fit.diagonal[fit.merged.member[distinct.first]]
-                needs_exact_sums = needs_exact_sum(diagonal, lam / fit.merged.input_weight, distinct.group)
-                pairs = zip(solution.beta.T, beta.T, strict=True)
-                beta = np.column_stack(
-                    [exact_parts(total, part, distinct.group, needs_exact_sums) for total, part in pairs]
-                )
-            self.dual_coef_ = freeze(self._to_caller_rows(fit, beta))
+            self.dual_coef_ = freeze(self._to_caller_rows(fit, self._share_coefficients(fit, solution, lam)))
         self._conclude_targets(fit.target)
+
+    def _share_coefficients(self, fit: Fit, solution: LeastSquaresSolution, lam: float) -> Floats:
+        """Return β of the rows with weight, and widen the certificate to hold for rows that share a coefficient."""
+        assert solution.beta is not None
+        distinct, weight = _group_equal_rows(fit), fit.merged.input_weight
+        if len(distinct.weight) == len(weight):  # the rows are all distinct
+            return solution.beta[distinct.group]
+        shares = solution.beta[distinct.group] * (weight / distinct.weight[distinct.group])[:, None]
+        diagonal = fit.diagonal[fit.merged.member[distinct.first]]
+        exact = needs_exact_sum(diagonal, lam / weight, distinct.group)
+        pairs = zip(solution.beta.T, shares.T, strict=True)
+        beta = np.column_stack([exact_parts(total, part, distinct.group, exact) for total, part in pairs])
+        problem, entry_bounds = self._problem(fit, lam), fit.gram().proof.entry_bounds
+        self.certificate_ = widen_outputs_for_copies(
+            self.certificate_, problem, solution.beta, beta, weight, distinct.group, entry_bounds,
+            of_weights=solution.W is not None,
+        )  # fmt: skip
+        self.residual_ = self.certificate_.violation
+        if self.converged_ and not is_exact(problem, self.certificate_):
+            self.stop_reason_, self.converged_ = "rounding floor", False
+        return beta
 
     def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:
         """Set the fitted attributes that need only the solution, not the samples."""
