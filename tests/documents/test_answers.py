@@ -178,7 +178,10 @@ def _(state):
 @answer("igel", "How does α move")
 def _(state):
     X, y = points(state)
-    breakpoints = svm_path(X, y, kernel="linear").C_
+    breakpoints = (path := svm_path(X, y, kernel="linear")).C_
+    growth = path.alpha(10.0) - path.alpha(5.0)
+    assert np.sum((growth > 1e-9) & (growth < 5 - 1e-9)) == 3  # the free ones
+    assert growth.min() > -1e-9
     for C in (10.0, 1000.0):
         assert fit(X, y, C=C).rkhs_norm_ == pytest.approx(fit(X, y, C=3.7).rkhs_norm_, rel=1e-6)
     return [f"{np.sum((breakpoints > 0.01) & (breakpoints < 1))} breakpoints", f"{breakpoints.max():.2f}"]

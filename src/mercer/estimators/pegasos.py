@@ -72,7 +72,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         Treatment of the intercept: the weight of a constant feature 1 (the kernel k + 1), which is part of ‖w‖²; or
         absent, as in the notes.
     average : {"suffix", "all", "last"}, default="suffix"
-        Iterates that are averaged: those since step number 2^k, the largest power of two up to T/2, which leaves out
+        Iterates that are averaged: those after step 2^k, the largest power of two up to T/2, which leaves out
         the first, inaccurate ones; all of them, as in the notes; or only the last one.
     sampling : {"replacement", "passes"}, default="replacement"
         Order of the samples: drawn with replacement, as in the notes, or each once per epoch in random order.

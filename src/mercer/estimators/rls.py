@@ -39,7 +39,8 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     ----------
     certificate_ : Certificate
         Primal and dual value and the residuals of the optimality conditions for the given samples, from freshly
-        computed kernel values.
+        computed kernel values. Its values are those of ½‖f‖² + 1/(2λ) Σ w_i (y_i − f(x_i))², the objective divided by
+        2λ; for lam=0 those of half the sum of squares.
     converged_ : bool
         Whether the certificate proves a relative gap of 1e-10.
     stop_reason_ : str

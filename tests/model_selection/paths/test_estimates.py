@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import sklearn.svm
 
 from mercer import SVC, SVR, leave_one_out
 from mercer.model_selection.paths import estimates, radius_margin, span_bound, span_estimate, xi_alpha
@@ -76,6 +77,21 @@ def test_leaving_a_heavy_sample_out_may_turn_the_majority(bias):
     assert found.error >= weight @ wrong / weight.sum()
     assert ("same C for all samples" in found.assumes) == bias
     assert "same C" not in xi_alpha(model, rows, y).assumes
+
+
+def test_without_free_vectors_the_least_favourable_bias_counts():
+    """Six samples of each class, all at C: b is not unique, and without any one of them the other class wins."""
+    rows = (
+        np.array([7, -12, 0, 13, 10, -6, 10, -10, 3, 8, 8, -10, -7, -15, -7, 9, -4, -17, -18, -5, -11, -7, -4, -5]) / 10
+    )
+    X, y = rows.reshape(12, 2), np.repeat([1, 0], 6)
+    wrong = [
+        sklearn.svm.SVC(C=0.01, gamma=3.0, tol=1e-10).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[[i]])[0]
+        != y[i]
+        for i in range(12)
+    ]
+    assert all(wrong)
+    assert xi_alpha(SVC(C=0.01, gamma=3.0), X, y).error == 1.0
 
 
 def two_clouds():

@@ -275,14 +275,25 @@ def test_the_chain_of_bounds():
 
 def test_vapnik_and_chervonenkis():
     near(theory.finite_rules_bound(0.1, 20, 50, delta=0.05).value, Decimal("0.1") + ((ln(20) + ln(20)) / 100).sqrt())
-    valid = theory.linear_rules_bound(0.1, 3, 50, delta=0.05)
+    valid = theory.linear_rules_bound(0.1, 2, 50, delta=0.05, bias=True)
     near(valid.value, Decimal("0.1") + (8 * ln(4 * theory.dichotomies(3, 100) * 20) / 50).sqrt())
+    through_origin = theory.linear_rules_bound(0.1, 2, 50, delta=0.05)
+    near(through_origin.value, Decimal("0.1") + (8 * ln(4 * (1 + 100 + 100 * 99 // 2) * 20) / 50).sqrt())
     printed = theory.linear_rules_bound(0.1, 3, 50, delta=0.05, heuristic=True)
     near(
         printed.value, Decimal("0.1") + ((3 * ln(50) + ln(20)) / 100).sqrt()
     )  # with n^d for Φ(d, n), as the notes have it
     assert printed.applies is False
-    assert theory.linear_rules_bound(0.1, 3, 50, bias=True).value == theory.linear_rules_bound(0.1, 4, 50).value
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_zero_counts_as_the_second_class(d):
+    """sgn⟨w, x⟩ with sgn 0 = 1 labels ±e₁, ±e_d in 3^d ways, more than points in general position."""
+    points = np.vstack([np.eye(d), -np.eye(d)])
+    labellings = {tuple(points @ w >= 0) for w in itertools.product((-1, 0, 1), repeat=d)}
+    assert len(labellings) == 3**d > theory.dichotomies(d, 2 * d)
+    term = theory.linear_rules_bound(0.0, d, d, delta=0.05).value  # 2n = 2d points
+    assert math.exp(d * term**2 / 8) * 0.05 / 4 >= len(labellings) * (1 - 1e-9)
 
 
 # --- concentration -----------------------------------------------------------------------------------------------

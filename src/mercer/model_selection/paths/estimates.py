@@ -3,8 +3,9 @@
 With k_ii = k(x_i, x_i), slacks ξ_i and, for a machine with a free bias, R² = max k_ii − min k_ij:
 
     ξα              A sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000). If samples have different C, it is suspect
-                    too if the other samples of its class cannot take over α_i within their bounds. Without bias, it is
-                    suspect if α_ik_ii + ξ_i ≥ 1 (Jaakkola and Haussler, 1999).
+                    too if the other samples of its class cannot take over α_i within their bounds. If no vector is
+                    free, b may be anywhere in an interval, and ξ_i is the largest slack in it. Without bias, a sample
+                    is suspect if α_ik_ii + ξ_i ≥ 1 (Jaakkola and Haussler, 1999).
     span estimate   A support vector is suspect if α_iS_i² ≥ y_if(x_i), where S_i is the distance of φ(x_i) from the
                     affine hull of the other free support vectors (Vapnik and Chapelle, 2000).
     span bound      A bounded support vector is suspect. A free one is suspect if α_iS_i·max(D, 1/√C) ≥ 1, where D is
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mercer.estimators.fitting.pipeline.fit import Fit
-from mercer.model_selection.paths.exact_solution import ExactSolution, exact_solutions
+from mercer.model_selection.paths.exact_solution import ExactSolution, b_interval, exact_solutions
 from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.shared_docs import shared_docs
@@ -91,7 +92,7 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
         size, assumption = solved.solution.K.diagonal, "no free bias, as here"
     # Copies of a sample are left out one at a time.
     alpha_rows = alpha[merged.member] * merged.share
-    may_be_wrong = (alpha_rows * size[merged.member] + solved.slack[merged.member] >= 1) & (alpha_rows > 0)
+    may_be_wrong = (alpha_rows * size[merged.member] + solved.largest_slack[merged.member] >= 1) & (alpha_rows > 0)
     if solved.biased:
         capacity = _capacity_of_others(solved)
         may_be_wrong |= alpha_rows > capacity
@@ -244,6 +245,15 @@ class _SolvedMachine:
     @property
     def slack(self) -> Floats:
         return np.maximum(0.0, 1 - self.signs * self.f)
+
+    @property
+    def largest_slack(self) -> Floats:
+        """Slacks for the least favourable of the optimal b; a machine without free vectors has an interval of them."""
+        slack = self.slack
+        if self.biased:
+            for b in b_interval(self.solution.problem, self.solution.beta, self.solution.h):
+                slack = np.maximum(slack, 1 - self.signs * (self.f - self.solution.b + b))
+        return slack
 
     @property
     def norm_square(self) -> float:

@@ -51,12 +51,28 @@ def choose_b(problem: DualProblem, beta: Floats, h: Floats, counted: Flags) -> t
     """
     if len(problem.totals) == 0:
         return 0.0, True
-    tolerance = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
-    up, low = counted & (beta < problem.upper - tolerance), counted & (beta > problem.lower + tolerance)
-    if (up & low).any():
-        return float(h[up & low].mean()), True
-    ends = [end for end in (h[up].max(initial=-np.inf), h[low].min(initial=np.inf)) if np.isfinite(end)]
+    up, low = _movable(problem, beta)
+    free = counted & up & low
+    if free.any():
+        return float(h[free].mean()), True
+    ends = _ends(h, counted & up, counted & low)
     return float(np.mean(ends)) if ends else 0.0, False
+
+
+def b_interval(problem: DualProblem, beta: Floats, h: Floats) -> list[float]:
+    """Return the finite ends of the interval of optimal b; they are equal up to rounding if a β is free."""
+    return _ends(h, *_movable(problem, beta))
+
+
+def _movable(problem: DualProblem, beta: Floats) -> tuple[Flags, Flags]:
+    """Return masks of the variables that can increase, and of those that can decrease."""
+    tolerance = _ON_BOUND * float(np.abs(beta).max(initial=0.0))
+    return beta < problem.upper - tolerance, beta > problem.lower + tolerance
+
+
+def _ends(h: Floats, up: Flags, low: Flags) -> list[float]:
+    """Return the largest h that can increase and the smallest that can decrease, if there are such variables."""
+    return [end for end in (float(h[up].max(initial=-np.inf)), float(h[low].min(initial=np.inf))) if np.isfinite(end)]
 
 
 def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[ExactSolution]]:

@@ -4,10 +4,13 @@ Vapnik and Chervonenkis:
 
     L ≤ L_emp + √((ln N − ln η)/2n)          for N rules fixed in advance
     Φ(d, n) = 2 Σ_{l<d} C(n − 1, l)          dichotomies of n points in general position by homogeneous hyperplanes
-    L ≤ L_emp + √(8 ln(4Φ(d, 2n)/η)/n)       for all hyperplanes through the origin in d dimensions
+    L ≤ L_emp + √(8 ln(4S(2n)/η)/n)          for all rules sgn(⟨w, x⟩ + b), or sgn⟨w, x⟩, in d dimensions
 
 The notes insert N = Φ(d, n) into the first line. That is a heuristic, because the class then depends on the sample. The
-last line is the theorem. Hyperplanes with a bias are hyperplanes through the origin in d + 1 dimensions.
+last line is the theorem: S(2n) bounds the number of labellings of any 2n points. With a bias it is Φ(d + 1, 2n), since
+a hyperplane can be moved off finitely many points. Without a bias, some points have more than Φ(d, 2n) labellings,
+because sgn 0 = 1: the rules sgn(wx) label 1 and −1 in three ways, and Φ(1, 2) = 2. There S(2n) = Σ_{l≤d} C(2n, l), by
+Sauer's lemma, as the VC dimension is d.
 
 Sample complexity, and the cost of regularisation in expectation (Shalev-Shwartz):
 
@@ -337,8 +340,11 @@ def linear_rules_bound(
         term = deviation(n, delta, min(n**dimensions, 2**n))  # for Φ(d, n)
         assumption = Assumption("the dichotomies were fixed before these samples were seen", False)
     else:
-        name = "√(8 ln(4Φ(d, 2n)/η)/n)"
-        term = math.sqrt(8 * log_inverse(delta, 4 * dichotomies(dimensions, 2 * n)) / n)
+        name = "√(8 ln(4S(2n)/η)/n)"
+        labellings = (
+            dichotomies(dimensions, 2 * n) if bias else sum(math.comb(2 * n, i) for i in range(min(d, 2 * n) + 1))
+        )
+        term = math.sqrt(8 * log_inverse(delta, 4 * labellings) / n)
         assumption = Assumption(f"the features were fixed before these samples were seen: {d} of them")
     terms = {"share of errors": empirical, name: term}
     return bound_by_sum(

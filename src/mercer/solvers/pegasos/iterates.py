@@ -122,7 +122,7 @@ class Iterates:
             self.marks[1] = self.total
 
     def output(self, lam: float, average: str) -> Floats:
-        """Return the mean of all w ("all"), of those since `suffix_start` ("suffix"), or the present w ("last")."""
+        """Return the mean of all w ("all"), those after step `suffix_start` ("suffix"), or the present w ("last")."""
         if self.t == 0:
             return np.zeros_like(self.theta)
         if average == "last":
