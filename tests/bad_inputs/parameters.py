@@ -5,7 +5,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bad_inputs.given import OVERLAP_X, OVERLAP_Y, N, T, X, Y, pegasos, rls, rls_cv, svc
 from bad_inputs.judge import Case, Raises, Warns, Works, accurate, constant_function, usable
-from mercer import SVC, SVDD, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, NystromRLS, OneClassSVM, QuantileSVR, RankSVM
+from mercer import (
+    SVC,
+    SVDD,
+    SVR,
+    KernelMachineRegressor,
+    LinearSVC,
+    LinearSVR,
+    NuSVC,
+    NuSVR,
+    NystromRLS,
+    OneClassSVM,
+    QuantileSVR,
+    RankSVM,
+)
 
 RARE = (np.arange(N) < 4).astype(int)
 
@@ -33,6 +46,16 @@ CASES = [
     *(
         Case(f"gamma={g}", lambda g=g: svc(gamma=g), Raises(ValueError, rf"(?s)gamma.*{g}"), number=67)
         for g in (np.nan, np.inf, -1)
+    ),
+    *(  # scikit-learn refuses them too, whichever kernel or loss uses them
+        Case(f"{name}={value!r}, which is not used", fit, Raises(ValueError, rf"{name}={value!r} must be"), number=67)
+        for name, value, fit in (
+            ("gamma", "typo", lambda: svc(kernel="linear", gamma="typo")),
+            ("gamma", np.nan, lambda: svc(kernel=lambda A, B: A @ B.T, gamma=np.nan)),
+            ("coef0", np.nan, lambda: svc(coef0=np.nan)),
+            ("degree", -1, lambda: svc(degree=-1)),
+            ("tau", np.nan, lambda: KernelMachineRegressor("huber", tau=np.nan).fit(X, T)),
+        )
     ),
     Case("gamma=0", lambda: svc(gamma=0), Warns(UserWarning, r"(?i)constant|gamma", constant_function), number=67),
     Case(

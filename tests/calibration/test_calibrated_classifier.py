@@ -99,6 +99,9 @@ def test_temperature_leaves_the_decision() -> None:
     X, y = two_classes(seed=3)
     machine = SVC().fit(X, y)
     np.testing.assert_array_equal(machine.calibrate(X, y, method="temperature").predict(X), machine.predict(X))
+    three = np.random.default_rng(3).integers(0, 3, len(X))  # with a function for each class too, without votes
+    machine = SVC(multiclass="ovr").fit(X, three)
+    np.testing.assert_array_equal(machine.calibrate(X, three, method="temperature").predict(X), machine.predict(X))
 
 
 def test_the_temperature_of_two_classes_is_scikit_learns_but_for_platts_targets() -> None:

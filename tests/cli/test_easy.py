@@ -92,6 +92,16 @@ def answers(text, mark=";"):
     return list(csv.DictReader(io.StringIO(text), delimiter=mark))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_predictions_have_the_byte_order_mark_of_the_table(made, folder, encoding, capsys):
+    """Excel reads UTF-8 without the mark as another encoding; only `utf-8-sig` of Python writes it."""
+    (folder / "marked.csv").write_text((folder / "t.csv").read_text(encoding="cp1252"), encoding=encoding)
+    assert main(["predict", "marked.csv", "t.mercer", "out.csv"]) == 0
+    content = (folder / "out.csv").read_bytes()
+    assert content.startswith(b"\xef\xbb\xbf") == (encoding == "utf-8-sig")
+    assert "Fläche" in content.decode()
+
+
 def test_predictions_stand_beside_the_rows(made, folder, capsys):
     rows, _ = made
     assert main(["predict", "t.csv", "t.mercer", "out.csv"]) == 0

@@ -139,6 +139,8 @@ def test_what_svmlight_trained_is_loaded(tmp_path):
 def test_columns_to_come_are_told(tmp_path):
     (tmp_path / "some").write_text(LIGHT)
     assert mercer.load(tmp_path / "some").n_features_in_ == 2
+    with pytest.raises(ValueError, match=r"n_features=1, but the model in '.*some' has 2 columns"):
+        mercer.load(tmp_path / "some", n_features=1)
     wide = mercer.load(tmp_path / "some", n_features=4)
     assert wide.n_features_in_ == 4
     padded = np.c_[NUMBERS, np.zeros((2, 2))]

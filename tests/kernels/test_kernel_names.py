@@ -99,4 +99,5 @@ def test_bad_parameters_are_named():
         as_kernel("rbf", degree=3, gamma="wide", coef0=0.0)
     with pytest.raises(ValueError, match="coef0=nan"):
         as_kernel("sigmoid", degree=3, gamma="scale", coef0=np.nan)
-    assert isinstance(as_kernel("linear", degree=-1, gamma=-1, coef0=np.nan), Linear)
+    with pytest.raises(ValueError, match="gamma=-1"):  # also of a kernel without gamma, as in scikit-learn
+        as_kernel("linear", degree=3, gamma=-1, coef0=0.0)

@@ -219,6 +219,16 @@ def test_y_is_needed() -> None:
         mercer.tune(SVC(), data()[0])
 
 
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_label_is_named(missing) -> None:  # type: ignore[no-untyped-def]
+    X, y = data()
+    labels = np.where(y == 1, "yes", "no").astype(object)
+    labels[4] = missing
+    for fit in (lambda: mercer.tune(SVC(), X, labels, grid={"C": [1.0, 2.0]}), lambda: TunedSVC().fit(X, labels)):
+        with pytest.raises(ValueError, match=r"y contains NaN or None: y\[4\]="):
+            fit()
+
+
 def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(np.arange(0.0, 1e6, 0.4))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))

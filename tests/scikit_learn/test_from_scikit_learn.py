@@ -149,3 +149,18 @@ def test_a_column_of_dates():
     frame = pytest.importorskip("pandas").DataFrame({"a": X[:, 0], "day": np.datetime64("2020-01-01", "ns")})
     with pytest.raises(ValueError, match="column 'day' of X does not hold numbers"):
         mercer.SVC().fit(frame, species)
+
+
+def test_class_weights_of_a_linear_machine_for_three_classes():
+    """mercer weighs every sample by its class; LIBLINEAR weighs a class only in the problem of it against the rest."""
+    weight = {0: 3.0, 1: 0.2, 2: 1.0}
+    of_rows = np.array([weight[label] for label in species])
+    ours = mercer.LinearSVC(bias="regularized", class_weight=weight, tol=1e-9).fit(X, species)
+    theirs = svm.LinearSVC(class_weight=weight, tol=1e-9, max_iter=10**6).fit(X, species)
+    for k in range(3):
+        binary = svm.LinearSVC(tol=1e-9, max_iter=10**6)
+        np.testing.assert_allclose(ours.coef_[k], binary.fit(X, species == k, of_rows).coef_[0], atol=1e-4)
+        only_its_own = np.where(species == k, weight[k], 1.0)
+        np.testing.assert_allclose(theirs.coef_[k], binary.fit(X, species == k, only_its_own).coef_[0], atol=1e-4)
+    assert np.abs(ours.coef_ - theirs.coef_).max() > 0.1
+    assert "`LinearSVC(class_weight=…)` with three or more classes" in PAGE

@@ -100,6 +100,7 @@ def chosen(cells, name="x", **options):
         (["63.0 ± 7.0 kg", "5.5±0.25 kg", "4 +/- 1 kg"], [63, 5.5, 4]),
         ([f"#{k}" for k in range(1, 12)] * 2, [*range(1, 12)] * 2),
         (["№ 12", *(f"No. {k}" for k in range(1, 12))] * 2, [12, *range(1, 12)] * 2),
+        ([f"#{k}" for k in range(12)] * 2, [*range(12)] * 2),
         (["1st", "2nd", "3rd", *(f"{k}th" for k in range(4, 12))] * 2, [*range(1, 12)] * 2),
     ],
 )

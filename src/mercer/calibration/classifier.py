@@ -88,8 +88,9 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         Calibration curve. "sigmoid": Platt's sigmoid, two numbers for each decision function; its slope is never
         negative, so that a larger decision value never has a smaller probability. "isotonic": any nondecreasing
         function, for a thousand samples and more. "temperature": one number for all decision functions, which keeps the
-        machine's predictions. "venn-abers": isotonic regression with the new sample added once in each class;
-        `predict_interval` returns both probabilities.
+        machine's predictions, except those by votes (three or more classes one against one).
+        "venn-abers": isotonic regression with the new sample added once in each class; `predict_interval` returns both
+        probabilities.
     cv : int or splitter, default=5
         Folds that hold out every sample once.
     verbose : bool, default=False

@@ -233,7 +233,7 @@ class Report:
         table_text = table_lines(table, guess_messages, self.args.verbose)
         lines: list[Line] = [line and (line[0], as_options(line[1])) for line in table_text]
         encoding = self.data.dialect.encoding
-        if encoding not in (None, "utf-8"):
+        if encoding not in (None, "utf-8", "utf-8-sig"):
             lines.insert(0, ("read as", f"{encoding} (--encoding changes this)"))
         units = units_from_text(self.data.dialect.units)
         if units:

@@ -292,12 +292,15 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
     tau: float = 0.5
 
     def _named_loss(self, name: str) -> Loss:
+        delta = positive("delta", self.delta, "it is where the Huber loss turns linear")
+        epsilon = not_negative("epsilon", self.epsilon, "it is half the width of the tube")
+        tau = share("tau", self.tau)
         if name == "huber":
-            return Huber(positive("delta", self.delta, "it is where the Huber loss turns linear"))
+            return Huber(delta)
         if name == "epsilon_insensitive":
-            return EpsilonInsensitive(not_negative("epsilon", self.epsilon, "it is half the width of the tube"))
+            return EpsilonInsensitive(epsilon)
         if name == "pinball":
-            return Pinball(share("tau", self.tau))
+            return Pinball(tau)
         return super()._named_loss(name)
 
     def _targets(self, fit: Fit) -> Floats:

@@ -160,13 +160,19 @@ def load(
 def _estimator(parse: Callable[[bytes, Any], Any], content: bytes, path: Any, n_features: int | None) -> Any:
     """Return the estimator for another program's model; raise ModelFormatError if mercer has none."""
     try:
-        return parse(content, os.fspath(path)).estimator(n_features)
+        machine = parse(content, os.fspath(path)).estimator(n_features)
     except MemoryError:
         raise ModelFormatError(too_large_message(path)) from None
     except ModelFormatError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ModelFormatError(f"{os.fspath(path)!r}: {error}") from error
+    if n_features is not None and machine.n_features_in_ > n_features:
+        raise ValueError(
+            f"n_features={n_features}, but the model in {os.fspath(path)!r} has {machine.n_features_in_} columns; pass "
+            "the number of columns of the rows to predict, or leave it out"
+        )
+    return machine
 
 
 def _parser_of(head: bytes) -> Callable[[bytes, Any], Any] | None:

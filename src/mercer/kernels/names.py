@@ -115,7 +115,7 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
     kernel : str, Kernel or callable
         Kernel in any form that estimators take.
     degree, gamma, coef0 : as for `kernel_named`
-        Parameters of a kernel given by name.
+        Parameters of a kernel given by name; they are checked even if the kernel does not have them.
 
     Examples
     --------
@@ -123,6 +123,7 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
     >>> as_kernel("poly", degree=2, gamma=1.0)
     Polynomial(degree=2, gamma=1.0)
     """
+    Polynomial(degree, gamma, coef0)._check()
     if isinstance(kernel, str):
         return kernel_named(kernel, degree=degree, gamma=gamma, coef0=coef0)
     if isinstance(kernel, Kernel):

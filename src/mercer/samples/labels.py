@@ -157,6 +157,13 @@ def _to_plain_array(y: Any) -> Any:
     return y
 
 
+def check_label_objects(y: Any) -> None:
+    """Raise ValueError if y is an array of objects in which a label is missing, or that mixes types of labels."""
+    labels = np.asarray(y)
+    if y is not None and labels.dtype == object:
+        _check_objects(labels.ravel().tolist())
+
+
 def _check_objects(labels: list[Any]) -> None:
     """Raise an error that names the first label that is missing, or of another type than the first label."""
     missing = next((i for i, label in enumerate(labels) if label is None or _is_nan(label)), None)

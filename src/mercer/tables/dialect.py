@@ -6,6 +6,7 @@ decides, the error names the option.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -96,8 +97,10 @@ def decode_text(content: bytes, name: str, requested: str | None, fallback: str 
     encoding, remedy = requested or "utf-8", "name another with --encoding"
     if requested is None and content.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
+    elif requested is None and content.startswith(codecs.BOM_UTF8):
+        encoding = "utf-8-sig"  # so that a table written in this dialect has the mark too, by which Excel knows UTF-8
     elif requested is None and not _is_utf_8(content):
-        if fallback not in (None, "utf-8", "utf-16"):
+        if fallback not in (None, "utf-8", "utf-8-sig", "utf-16"):
             encoding = str(fallback)
         elif _looks_western(content):
             encoding = "cp1252"

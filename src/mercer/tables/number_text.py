@@ -38,7 +38,7 @@ _FEET: Final = re.compile(
 )
 _OUT_OF: Final = re.compile(r"(?P<points>[0-9]{1,3}(?:[.,][0-9]{1,2})?) ?/ ?(?P<most>5|10|20|100)")  # 4.5/5
 _RANK: Final = re.compile(
-    r"(?:#|№|N[or]\.?|N°) ?(?P<number>[1-9][0-9]{0,6})|(?P<ordinal>[1-9][0-9]{0,2})(?:st|nd|rd|th)"
+    r"(?:#|№|N[or]\.?|N°) ?(?P<number>0|[1-9][0-9]{0,6})|(?P<ordinal>[1-9][0-9]{0,2})(?:st|nd|rd|th)"
 )
 _WORD: Final = r"[^\W\d_]{1,12}"
 _POWERS: Final = "⁻?[¹²³⁴]"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -41,6 +42,17 @@ def test_classifiers(method, machine, classes, tmp_path):
     assert found.n_features_in_ == 2
     np.testing.assert_array_equal(found.classes_, model.classes_)
     found.fit(X, y)  # its parameters are whole
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scikit_learns_calibration_of_labels_of_text(method, classes, tmp_path):
+    """For the temperature, scikit-learn fits its copies of the estimator to the indices of the labels."""
+    X, y = samples(classes)
+    model = CalibratedClassifierCV(SVC(decision_function_shape="ovr"), method=method, cv=3).fit(X, y)
+    found = again(model, tmp_path)
+    np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
 
 
 @pytest.mark.parametrize("cv", [3, "leave-one-out", "held-out"])

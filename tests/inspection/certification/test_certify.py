@@ -486,6 +486,8 @@ def test_errors():
     model = sklearn.svm.SVC().fit(X, two)
     with pytest.raises(ValueError, match="its support vectors are other rows"):
         mercer.certify(model, X[::-1], two[::-1])
+    with pytest.raises(ValueError, match=r"y contains NaN or None: y\[0\]=None"):
+        mercer.certify(sklearn.svm.SVC().fit(X, two.astype(str)), X, [None, *two[1:].astype(str)])
     with pytest.raises(ValueError, match="holds its own C"):
         mercer.certify(model, X, two, C=1.0)
     with pytest.raises(NotFittedError):

@@ -461,7 +461,7 @@ def _recipe(machine: Estimator, medium: str) -> Recipe:
     if recipe is None:
         raise TypeError(
             f"{medium} cannot compute the kernel {expansion.kernel} of {type(machine).__name__}, only linear, "
-            "polynomial, Gaussian, Laplacian, sigmoid and cosine kernels, and multiples of one of them"
+            "polynomial, Gaussian, sigmoid and cosine kernels, in C also Laplacian ones, and multiples of one of them"
         )
     return recipe
 

@@ -357,7 +357,9 @@ def check_calibrated(model: Fitted) -> None:
         expect(has_same_classes, "all calibrated classifiers must have the same classes")
         n = len(fold.estimator.classes_)
         n_calibrators = 1 if n == 2 or fold.method == "temperature" else n
-        expect(bool(np.isin(fold.estimator.classes_, fold.classes).all()), "classes_ of the estimator must be known")
+        encodes = fold.method == "temperature" and fold.classes.dtype.kind in "OU"  # scikit-learn fits to indices then
+        known = np.arange(len(fold.classes)) if encodes else fold.classes
+        expect(bool(np.isin(fold.estimator.classes_, known).all()), "classes_ of the estimator must be known")
         ListOf(NestedEstimator(methods=("predict",)), n_calibrators).check("calibrators", fold.calibrators, model)
     expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
 

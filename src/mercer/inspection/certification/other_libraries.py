@@ -30,7 +30,7 @@ from mercer.estimators.rls import RLSRegressor
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR, NuSVR
 from mercer.samples.arrays import Floats, Indices, is_sparse
-from mercer.samples.labels import class_pairs, plane_coefficients
+from mercer.samples.labels import check_label_objects, class_pairs, plane_coefficients
 
 # Parameters that each problem needs besides its kernel; model files of LIBSVM and LIBLINEAR do not contain them.
 _TRAINING_PARAMETERS: Final[dict[type, tuple[str, ...]]] = {
@@ -113,6 +113,7 @@ def read_fitted(
 
 def expect_classes(classes: Any, y: Any) -> None:
     """Raise ValueError if y does not have the classes of a fitted model."""
+    check_label_objects(y)
     labels = np.unique(np.asarray(y)) if y is not None else np.sort(classes)
     if not np.array_equal(labels, np.sort(classes)):
         raise ValueError(f"the model was fitted to the classes {np.asarray(classes).tolist()}, y has {labels.tolist()}")

@@ -22,6 +22,7 @@ from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.kernels import Kernel
 from mercer.model_selection.parameter_keys import group_equal_keys, key_of
 from mercer.samples.arrays import Floats, Indices, pick
+from mercer.samples.labels import check_label_objects
 from mercer.tables.frame import part_of
 
 # Training and held-out rows of each fold.
@@ -110,6 +111,8 @@ def make_splitter(cv: Any, y: Any, labelled: bool) -> Any:
     Rows of tables are often ordered, also within a class, and consecutive rows then differ from the others more than
     new rows would.
     """
+    if labelled:
+        check_label_objects(y)
     splitter = check_cv(cv, y, classifier=labelled)
     is_count = cv is None or isinstance(cv, Integral)
     return type(splitter)(splitter.n_splits, shuffle=True, random_state=0) if is_count else splitter
