@@ -4,6 +4,7 @@
     python tests/mutants.py --random 40 certificates gram  where the path of the file holds one of these words
     python tests/mutants.py --random 20 --language cpp
     python tests/mutants.py --record                       record which tests call which functions, again
+    python tests/mutants.py --minutes 60                   begin no slip after an hour, and stop the last one
 
 A slip changes a comparison, an operator or a constant, forgets a term, or leaves a call out (mutation/sites.py). It is
 made in a copy of the sources, and tests run against the copy. For Python, these are the tests that call the function
@@ -11,7 +12,7 @@ with the slip, those in the folder of the same name first, then the quickest, un
 spent; a run of the whole suite records them first (some minutes, kept in build/mutants until the sources change). For
 C++, these are the core's own tests and the folders of _CORE_TESTS. A test that fails without the slip too kills nothing
 ("void"), and neither does one that was stopped after _LONGEST seconds ("stopped"): look whether the slip makes it run
-forever. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other shows that a test
+forever. The core is the one in src/mercer, if it was built there, or that of the installed mercer. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other shows that a test
 is missing.
 """
 
@@ -21,6 +22,7 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import random
 import re
@@ -88,6 +90,16 @@ code = pytest.main([*options, *sys.argv[3:]], plugins=[failures])
 print("\\nfirst failure:", failures.first or f"exit {int(code)}")
 sys.exit(code)
 """
+# What the last line says of a slip, by the first word of what came of it.
+_VERDICTS = {
+    "killed": "noticed",
+    "SURVIVED": "survived",
+    "untested": "in functions that no test calls",
+    "not": "did not compile",
+    "void:": "void",
+    "stopped": "stopped",
+    "untried": "not tried",
+}
 # Seconds after which a test is stopped, and after which all tests of a slip are.
 _LONGEST, _LONGEST_OF_ALL = 300, 1800
 
@@ -128,34 +140,52 @@ def source_key(paths: list[str]) -> str:
     return key.hexdigest()[:16]
 
 
-def recorded(again: bool, paths: list[str], jobs: int) -> Tests:
+def built_core() -> Path | None:
+    """Return the compiled core in src/mercer, where a checkout without an editable install has it."""
+    built = [path for path in (ROOT / "src" / "mercer").glob("_core*") if path.suffix in (".so", ".pyd")]
+    return built[0] if built else None
+
+
+def installed_core() -> Path:
+    """Return the compiled core of the installed mercer."""
+    spec = importlib.util.find_spec("mercer._core") if importlib.util.find_spec("mercer") else None
+    if spec is None or spec.origin is None:
+        sys.exit("There is no compiled core: build it into src/mercer, or install mercer (CONTRIBUTING.md says how).")
+    return Path(spec.origin)
+
+
+def python_path(*folders: str) -> str:
+    """Return a PYTHONPATH of folders of this checkout, with src where the core is built in it."""
+    own = [str(ROOT / name) for name in [*folders, *(["src"] if built_core() else [])]]
+    return os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def recorded(again: bool, paths: list[str], jobs: str) -> Tests:
     """Return which tests call what, from an earlier run on the same sources or from one that is made now."""
     folder = _KEPT / source_key(paths)
     if again or not any(folder.glob("*.json")):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         print("recording which tests call which functions …", flush=True)
-        environment = {**os.environ, "MERCER_RECORD": str(folder)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "mutation.record", "--no-header", "--tb=line"]
-        environment["PYTHONPATH"] = str(ROOT / "tests")
-        subprocess.run([*command, "-n", str(jobs), *paths], cwd=ROOT, env=environment, check=False)
+        environment = {**os.environ, "MERCER_RECORD": str(folder), "PYTHONPATH": python_path("tests")}
+        subprocess.run([*command, "-n", jobs, *paths], cwd=ROOT, env=environment, check=False)
+        if not any(folder.glob("*.json")):
+            sys.exit(f"No test of {' '.join(paths)} was run: see above why. Slips were not tried.")
     return Tests([json.loads(path.read_text()) for path in folder.glob("*.json")])
 
 
 class Copy:
     """A copy of the sources in which slips are made and tried, one at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, deadline: float = math.inf) -> None:
+        self.folder, self.deadline = folder, deadline
         for name in ("src", "tests/core"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))
         (folder / "src" / "sitecustomize.py").write_text(_SITE)
         for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
             shutil.copy2(ROOT / name, folder)
-        spec = importlib.util.find_spec("mercer._core")
-        assert spec is not None
-        assert spec.origin is not None
-        self.core = Path(shutil.copy2(spec.origin, folder / "src" / "mercer"))
+        self.core = Path(shutil.copy2(built_core() or installed_core(), folder / "src" / "mercer"))
         self.kept = self.core.read_bytes()
         self.passing: dict[str, bool] = {}  # whether a test passes without a slip
 
@@ -179,9 +209,8 @@ class Copy:
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "HYPOTHESIS_PROFILE": "default"}
         command = [sys.executable, "-c", _RUN, str(self.folder), str(_LONGEST), *tests]
         try:
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LONGEST_OF_ALL
-            )
+            seconds = max(1.0, min(_LONGEST_OF_ALL, self.deadline - time.monotonic()))
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds)
         except subprocess.TimeoutExpired:
             return "stopped"
         if done.returncode == 0:
@@ -191,6 +220,8 @@ class Copy:
 
     def tried(self, site: Site, tests: Tests, seconds: float) -> str:
         """Make a slip, run the tests, take it back; what came of it."""
+        if time.monotonic() >= self.deadline:
+            return "untried"
         path = self.folder / site.file
         before, in_python = path.read_text(), site.file.startswith("src/mercer/")
         chosen = tests.chosen(site, seconds) if in_python else []
@@ -233,6 +264,7 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=30.0, help="processor time of the tests of a slip (default 30)"
     )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="for all slips, once the calls are recorded")
     parser.add_argument("--jobs", type=int, default=1, help="slips tried at a time")
     parser.add_argument("--record", action="store_true", help="record the tests' calls again")
     parser.add_argument("--tests", nargs="*", default=["tests"], help="which tests are recorded (default: all)")
@@ -245,12 +277,12 @@ def main() -> int:
         found = list(all_sites(ROOT, given.words, language)) if count else []
         sites += rng.sample(found, min(count, len(found)))
     rng.shuffle(sites)  # a run that is ended early has tried a fair share of each
-    tests = recorded(given.record, given.tests, given.jobs) if compiled < given.random else Tests([])
+    tests = recorded(given.record, given.tests, str(given.jobs) if given.jobs > 1 else "auto") if compiled < given.random else Tests([])
 
     began, counts, copies = time.monotonic(), Counter[str](), SimpleQueue[Copy]()
     with tempfile.TemporaryDirectory(prefix="mercer-mutants-") as temporary:
         for job in range(given.jobs):
-            copies.put(Copy(Path(temporary) / str(job)))
+            copies.put(Copy(Path(temporary) / str(job), began + 60 * given.minutes))
 
         def one(site: Site) -> tuple[Site, str]:
             copy = copies.get()
@@ -261,10 +293,11 @@ def main() -> int:
 
         with ThreadPoolExecutor(given.jobs) as pool:
             for site, verdict in pool.map(one, sites):
-                counts[verdict.split()[0].rstrip(":")] += 1
+                counts[_VERDICTS[verdict.split()[0]]] += 1
                 print(f"{verdict:22}\n    {site.shown((ROOT / site.file).read_text())}", flush=True)
-    print(f"{dict(counts)} in {time.monotonic() - began:.0f} s")
-    return 0 if counts["killed"] + counts["not"] == len(sites) else 1
+    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    print(f"{len(sites)} slips: {found}, in {time.monotonic() - began:.0f} s")
+    return 0
 
 
 if __name__ == "__main__":
