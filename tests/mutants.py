@@ -10,9 +10,10 @@ A slip changes a comparison, an operator or a constant, forgets a term, or leave
 made in a copy of the sources, and tests run against the copy. For Python, these are the tests that call the function
 with the slip, those in the folder of the same name first, then the quickest, until --seconds of processor time are
 spent; a run of the whole suite records them first (some minutes, kept in build/mutants until the sources change). For
-C++, these are the core's own tests and the folders of _CORE_TESTS. A test that fails without the slip too kills nothing
-("void"), and neither does one that was stopped after _LONGEST seconds ("stopped"): look whether the slip makes it run
-forever. The core is the one in src/mercer, if it was built there, or that of the installed mercer. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other shows that a test
+C++, these are the core's own tests and the folders of _CORE_TESTS. The core is the one in src/mercer, if it was built
+there, or that of the installed mercer. A test that fails without the slip too kills nothing ("void"), and neither does
+one that was stopped after _LONGEST seconds or at the end of --minutes ("stopped"): look whether the slip makes it run
+forever. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other shows that a test
 is missing.
 """
 
@@ -277,7 +278,11 @@ def main() -> int:
         found = list(all_sites(ROOT, given.words, language)) if count else []
         sites += rng.sample(found, min(count, len(found)))
     rng.shuffle(sites)  # a run that is ended early has tried a fair share of each
-    tests = recorded(given.record, given.tests, str(given.jobs) if given.jobs > 1 else "auto") if compiled < given.random else Tests([])
+    tests = (
+        recorded(given.record, given.tests, str(given.jobs) if given.jobs > 1 else "auto")
+        if compiled < given.random
+        else Tests([])
+    )
 
     began, counts, copies = time.monotonic(), Counter[str](), SimpleQueue[Copy]()
     with tempfile.TemporaryDirectory(prefix="mercer-mutants-") as temporary:

@@ -120,7 +120,7 @@ def test_a_checkout_without_an_installed_mercer_records_calls(tmp_path, monkeypa
     test.write_text("def test_one():\n    from mercer.samples.arrays import gamma\n    assert gamma(3) < 1e-3\n")
     tests = mutants.recorded(False, [str(test)], "0")
     assert [place for place in tests.callers if place.startswith("src/mercer/samples/arrays.py:")]
-    with pytest.raises(SystemExit, match="No test of .*missing.py was run"):
+    with pytest.raises(SystemExit, match=r"No test of .*missing\.py was run"):
         mutants.recorded(False, [str(tmp_path / "missing.py")], "0")
 
 

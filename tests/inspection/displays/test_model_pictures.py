@@ -161,6 +161,13 @@ def test_convergence_of_other_machines(machine):
         ConvergenceDisplay.from_record(ConvergenceRecord())
 
 
+def test_lines_stand_between_problems():
+    tasks = ["0 against 1", "0 against 1", "0 against 2", "0 against 2", "0 against 2", "certificate"]
+    display = ConvergenceDisplay(np.arange(6.0), np.ones(6), np.ones(6), tasks).plot()
+    assert [line.get_xdata() for line in display.ax_.lines if len(line.get_xdata()) == 2] == [[2.0, 2.0]]
+    assert display.ax_.get_title() == "2 problems"
+
+
 def test_a_fit_that_begins_elsewhere_than_at_zero_says_how_far_it_is():
     """One class begins with Σα = νn: its first gap is that of this start, not of a function that is zero."""
     pytest.importorskip("sklearn.callback")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC, SVR, leave_one_out
+from mercer.kernels import Gaussian
 from mercer.model_selection.paths import estimates, radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.model_selection.paths.estimates import ball_square
 from mercer.model_selection.paths.exact_solution import exact_solutions
@@ -91,6 +92,18 @@ def test_span_is_exact_where_the_sets_stay():
     exact, span = leave_one_out(model, X, y), span_estimate(model, X, y)
     assert abs(exact.error - span.error) <= 0.05
     assert not span.proven
+
+
+@pytest.mark.parametrize("estimate", [xi_alpha, span_estimate, span_bound])
+def test_suspects_do_not_depend_on_the_unit_of_the_kernel(estimate):
+    """f is the same for k/s and Cs."""
+    X, y = two_clouds()
+    suspects = estimate(SVC(kernel=Gaussian(1.0), C=10.0), X, y).suspects
+    assert 0 < suspects.sum() < len(X)
+    for s in (2.0**-12, 2.0**12):
+        np.testing.assert_array_equal(
+            estimate(SVC(kernel=Gaussian(1.0) * (1 / s), C=10.0 * s), X, y).suspects, suspects
+        )
 
 
 def test_suspects_by_hand():
