@@ -10,11 +10,11 @@ A slip changes a comparison, an operator or a constant, forgets a term, or leave
 made in a copy of the sources, and tests run against the copy. For Python, these are the tests that call the function
 with the slip, those in the folder of the same name first, then the quickest, until --seconds of processor time are
 spent; a run of the whole suite records them first (some minutes, kept in build/mutants until the sources change). For
-C++, these are the core's own tests and the folders of _CORE_TESTS. The core is the one in src/mercer, if it was built
-there, or that of the installed mercer. A test that fails without the slip too kills nothing ("void"), and neither does
-one that was stopped after _LONGEST seconds or at the end of --minutes ("stopped"): look whether the slip makes it run
-forever. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other shows that a test
-is missing.
+C++, these are the core's own tests and the quickest of the folders in _CORE_TESTS. The core is the one in src/mercer,
+if it was built there, or that of the installed mercer. A test that fails without the slip too kills nothing ("void"),
+and neither does one that was stopped after _LONGEST seconds or at the end of --minutes ("stopped"): look whether the
+slip makes it run forever. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other
+shows that a test is missing.
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ _VERDICTS = {
 }
 # Seconds after which a test is stopped, and after which all tests of a slip are.
 _LONGEST, _LONGEST_OF_ALL = 300, 1800
+# Tests of a slip in C++ may take so many times as long as those of one in Python: any of many may reach it.
+_CORE_TIMES = 4
 
 
 class Tests:
@@ -125,8 +127,18 @@ class Tests:
         def order(test: str) -> tuple[bool, bool, float]:
             return name not in test, not test.startswith(f"tests/{folder}"), self.seconds[test]
 
+        return self._within(seconds, sorted(self.callers.get(f"{site.file}:{site.function}", ()), key=order))
+
+    def chosen_of_core(self, site: Site, seconds: float) -> list[str]:
+        """Return the quickest tests of the folders that reach a site in C++, within a time; the folders if none ran."""
+        folders = _CORE_TESTS[site.file.removeprefix("src/core/").split("/")[0]]
+        tests = [test for test in self.seconds if any(re.match(rf"{folder}(/|::|$)", test) for folder in folders)]
+        return self._within(seconds, sorted(tests, key=self.seconds.__getitem__)) or folders
+
+    def _within(self, seconds: float, tests: list[str]) -> list[str]:
+        """Return the tests that fit into a time, in their order."""
         found, spent = [], 0.0
-        for test in sorted(self.callers.get(f"{site.file}:{site.function}", ()), key=order):
+        for test in tests:
             if spent + self.seconds[test] <= seconds:
                 spent += self.seconds[test]
                 found.append(test)
@@ -225,25 +237,25 @@ class Copy:
             return "untried"
         path = self.folder / site.file
         before, in_python = path.read_text(), site.file.startswith("src/mercer/")
-        chosen = tests.chosen(site, seconds) if in_python else []
+        chosen = tests.chosen(site, seconds) if in_python else tests.chosen_of_core(site, _CORE_TIMES * seconds)
         if in_python and not chosen:
             return "untested"
         path.write_text(site.applied(before))
         try:
-            failed = self.first_failure(chosen) if in_python else self.first_failure_of_core(site)
+            failed = self.first_failure(chosen) if in_python else self.first_failure_of_core(chosen)
         finally:
             path.write_text(before)
             self.core.write_bytes(self.kept)
         if not failed:
-            return f"SURVIVED {len(chosen)} tests" if in_python else "SURVIVED"
+            return f"SURVIVED {len(chosen)} tests"
         if failed in ("not compiled", "stopped"):
             return failed
         if ".py" in failed and failed not in self.passing:
             self.passing[failed] = not self.first_failure([failed])
         return f"killed by {failed}" if self.passing.get(failed, True) else f"void: {failed} fails without the slip"
 
-    def first_failure_of_core(self, site: Site) -> str:
-        """Return the first test of the core's own, or of its folders of tests, that fails with a slip in C++."""
+    def first_failure_of_core(self, chosen: list[str]) -> str:
+        """Return the first test of the core's own, or of the chosen ones, that fails with a slip in C++."""
         if not self.build(tests=True):
             return "not compiled"
         command = ["ctest", "--test-dir", str(self.folder / "build"), "--stop-on-failure", "--timeout", str(_LONGEST)]
@@ -252,7 +264,7 @@ class Copy:
             return "stopped" if "***Timeout" in done.stdout else "the core's own tests"
         if not self.build(tests=False):
             return "not compiled"
-        return self.first_failure(_CORE_TESTS[site.file.removeprefix("src/core/").split("/")[0]])
+        return self.first_failure(chosen)
 
 
 def main() -> int:

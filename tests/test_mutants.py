@@ -124,6 +124,15 @@ def test_a_checkout_without_an_installed_mercer_records_calls(tmp_path, monkeypa
         mutants.recorded(False, [str(tmp_path / "missing.py")], "0")
 
 
+def test_a_slip_in_the_core_is_tried_by_the_quickest_tests_of_its_folders():
+    site = next(site for site in all_sites(ROOT, ["core/text/"], "cpp"))
+    seconds = {"tests/cli/test_a.py::b": 3.0, "tests/files/test_c.py::d[1]": 1.0, "tests/client/test_e.py::f": 0.5}
+    tests = mutants.Tests([{"seconds": seconds, "tests": {}, "shared": {}}])
+    assert tests.chosen_of_core(site, 9.0) == ["tests/files/test_c.py::d[1]", "tests/cli/test_a.py::b"]
+    assert tests.chosen_of_core(site, 3.5) == ["tests/files/test_c.py::d[1]"]
+    assert mutants.Tests([]).chosen_of_core(site, 9.0) == ["tests/samples", "tests/files", "tests/cli"]
+
+
 def test_no_slip_is_tried_after_the_last_minute(tmp_path):
     copy = mutants.Copy(tmp_path / "copy", deadline=time.monotonic())
     site = next(all_sites(ROOT, ["mercer/samples/arrays.py"], "python"))
