@@ -144,6 +144,8 @@ def test_convergence_ends_at_the_certificate():
     assert found["gap"].iloc[-1] == model.certificate_.gap
     assert found["violation"].iloc[-1] == model.certificate_.violation
     assert found["gap"].iloc[0] > 100 * found["gap"].iloc[-1]
+    model.fit(*data)
+    assert record.tasks == found["task"].tolist()  # those of the last fit alone
     assert (found["seconds"].diff().dropna() >= 0).all()
     gap, violation = display.lines_
     np.testing.assert_array_equal(gap.get_ydata(), found["gap"])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import precision_score, recall_score
 
 from mercer import SVC, SVR, leave_one_out
 from mercer.kernels import Gaussian
@@ -92,6 +93,17 @@ def test_span_is_exact_where_the_sets_stay():
     exact, span = leave_one_out(model, X, y), span_estimate(model, X, y)
     assert abs(exact.error - span.error) <= 0.05
     assert not span.proven
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_recall_and_precision_are_those_of_labels_wrong_at_the_suspects(weighted):
+    X, y = two_clouds()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if weighted else None
+    found = xi_alpha(SVC(C=1.0, gamma=0.2, bias=False), X, y, weight)
+    labels = np.where(found.suspects, 1 - y, y)
+    assert 0.1 < found.error < 0.9
+    assert found.recall == pytest.approx(recall_score(y, labels, sample_weight=weight))
+    assert found.precision == pytest.approx(precision_score(y, labels, sample_weight=weight))
 
 
 @pytest.mark.parametrize("estimate", [xi_alpha, span_estimate, span_bound])
