@@ -137,6 +137,13 @@ def test_radius_and_margin_by_hand():
     without = radius_margin(SVC(kernel="linear", C=10.0, bias=False), X, y)
     assert without.error == pytest.approx(0.5)
     assert without.proven
+    # Five points on either side, the closest at a distance of 1 and the farthest at 2: R₀²/ρ² = 4 errors of 10.
+    X = np.concatenate([-np.linspace(1.0, 1.9, 5), np.linspace(1.1, 2.0, 5)])[:, None]
+    y = np.repeat([0, 1], 5)
+    assert radius_margin(SVC(kernel="linear", C=10.0, bias=False), X, y).error == pytest.approx(0.4)
+    hard = SVC(kernel="linear", slack="l2", C=1e8, bias=False)  # of K + I/C
+    assert radius_margin(hard, X, y).error == pytest.approx(0.4, rel=1e-6)
+    X, y = np.array([[-1.0], [1.0]]), [0, 1]
     slack = radius_margin(SVC(kernel="linear", C=0.1), X, y)
     assert not slack.proven
     assert "slack" in slack.assumes
