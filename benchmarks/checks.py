@@ -2,10 +2,11 @@
 
     python benchmarks/checks.py falsifier               470 problems, some minutes
     python benchmarks/checks.py falsifier --thorough    20,300 problems and large ones, hours
-    python benchmarks/checks.py mutants [words …]       40 slips in the sources; words choose files
+    python benchmarks/checks.py mutants [words …]       40 slips in the sources, an hour at most; words choose files
 
 The last line that the command prints goes to benchmarks/results/checks.json with the date, the commit and the command,
-also if the command failed. The run before of the same command is replaced.
+also if the command failed. The run before of the same command is replaced. The hour of `mutants` begins when a run of
+all tests has recorded which functions they call, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TITLES = {"falsifier": "attempts to refute certificates", "mutants": "mistakes i
 def command_of(what: str, thorough: bool, words: Sequence[str]) -> list[str]:
     """Return the command without the interpreter."""
     if what == "mutants":
-        return ["tests/mutants.py", "--random", "40", "--seed", "1", *words]
+        return ["tests/mutants.py", "--random", "40", "--seed", "1", "--minutes", "60", *words]
     files = ["tests/claims/test_false_claims.py"]
     chosen = ["-m", "thorough", *files, "tests/claims/test_false_claims_large.py"] if thorough else files
     return ["-m", "pytest", "-q", *chosen, *words]

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +60,12 @@ def test_every_kind_of_slip_is_made_in_python(tmp_path):
     assert not [line for line in made if "too much" in line or "LIMIT" in line]  # messages and constants of the module
 
 
+def test_absolute_values_become_signed_ones_without_an_error(tmp_path):
+    text = "import numpy as np\n\n\ndef f(x):\n    return np.abs(x), abs(-1.5)\n"
+    made = slips(python_sites, text, tmp_path, "module.py")
+    assert {"return np.positive(x), abs(-1.5)", "return np.abs(x), float(-1.5)"} <= made
+
+
 def test_every_kind_of_slip_is_made_in_cpp(tmp_path):
     text = (
         "// a < b\ntemplate <class T>\nint f(int a, int b) {\n    return a < b && true ? std::max(a, b) : a - b;\n}\n"
@@ -103,6 +110,34 @@ def test_what_tests_call_is_recorded(tmp_path):
     lines = [int(place.split(":")[1]) for place in called["test_one"] if "mercer/samples/arrays.py" in place]
     assert any(text[line - 1].startswith("def gamma(") for line in lines)
     assert not [place for place in called["test_two"] if "mercer/samples/arrays.py" in place]
+
+
+def test_a_checkout_without_an_installed_mercer_records_calls(tmp_path, monkeypatch):
+    """The core in src/mercer is found without PYTHONPATH."""
+    monkeypatch.setattr(mutants, "_KEPT", tmp_path / "kept")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    test = tmp_path / "test_small.py"
+    test.write_text("def test_one():\n    from mercer.samples.arrays import gamma\n    assert gamma(3) < 1e-3\n")
+    tests = mutants.recorded(False, [str(test)], "0")
+    assert [place for place in tests.callers if place.startswith("src/mercer/samples/arrays.py:")]
+    with pytest.raises(SystemExit, match=r"No test of .*missing\.py was run"):
+        mutants.recorded(False, [str(tmp_path / "missing.py")], "0")
+
+
+def test_a_slip_in_the_core_is_tried_by_the_quickest_tests_of_its_folders():
+    site = next(site for site in all_sites(ROOT, ["core/text/"], "cpp"))
+    seconds = {"tests/cli/test_a.py::b": 3.0, "tests/files/test_c.py::d[1]": 1.0, "tests/client/test_e.py::f": 0.5}
+    tests = mutants.Tests([{"seconds": seconds, "tests": {}, "shared": {}}])
+    assert tests.chosen_of_core(site, 9.0) == ["tests/files/test_c.py::d[1]", "tests/cli/test_a.py::b"]
+    assert tests.chosen_of_core(site, 3.5) == ["tests/files/test_c.py::d[1]"]
+    assert mutants.Tests([]).chosen_of_core(site, 9.0) == ["tests/samples", "tests/files", "tests/cli"]
+
+
+def test_no_slip_is_tried_after_the_last_minute(tmp_path):
+    copy = mutants.Copy(tmp_path / "copy", deadline=time.monotonic())
+    site = next(all_sites(ROOT, ["mercer/samples/arrays.py"], "python"))
+    nothing_is_run = SimpleNamespace(chosen=lambda site, seconds: pytest.fail("tests were chosen"))
+    assert copy.tried(site, nothing_is_run, 1.0) == "untried"
 
 
 @pytest.mark.thorough

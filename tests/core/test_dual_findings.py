@@ -4,6 +4,7 @@ The numbers themselves are compared with naive loops in tests/certificates/test_
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -77,6 +78,22 @@ def test_a_total_that_takes_all_variables_to_their_bounds(beta, total):
 def test_what_is_not_a_number_may_be_anything():
     assert found([1.0, -1.0], u=[0.0, math.nan])[VIOLATION] == math.inf
     assert found([1.0, math.nan])[EQUALITY] == math.inf
+
+
+@pytest.mark.parametrize("free", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)])
+def test_no_gradient_is_larger_than_the_violation(free):
+    """h = p − u − dβ of one variable without a group, in fractions: whichever term is large, its rounding counts."""
+    rng = np.random.default_rng(0)
+    none, row = np.zeros(1), np.zeros(1, dtype=np.int64)
+    for _ in range(200):
+        p, u, beta = rng.normal(size=3) * free
+        d = 0.5 + rng.random()
+        array = (np.array([x]) for x in (p, -1e20, 1e20, d))
+        out = _core.dual_findings(
+            *array, row, np.full(1, -1, dtype=np.int32), np.zeros(0), np.array([beta]), none, np.array([u]), none, none
+        )
+        true = abs(Fraction(p) - Fraction(u) - Fraction(d) * Fraction(beta))
+        assert true <= Fraction(out[VIOLATION]) <= true + Fraction(1e-14)
 
 
 @pytest.mark.parametrize(("wrong", "named"), [({"row": [0, 2]}, "row"), ({"group": [0, 1]}, "group")])

@@ -72,6 +72,9 @@ def test_queries():
     np.testing.assert_array_equal(X.toarray(), read.X.toarray())
     np.testing.assert_array_equal(y, read.y)
     np.testing.assert_array_equal(queries, read.queries)
+    np.testing.assert_array_equal(
+        read_labelled_text(io.BytesIO(b"1 qid:-999999999999999999 1:1\n")).queries, [-(10**18) + 1]
+    )
     with pytest.raises(ValueError, match=r"has no qid: fields"):
         read_libsvm(io.BytesIO(b"1 1:2\n"), query_id=True)
     with pytest.raises(ValueError, match=r"has qid: fields, .*query_id=True\) returns them"):
@@ -96,6 +99,7 @@ def test_queries():
         ("1 1;1\n", r":1:3: expected index:value, found '1;1'"),
         ("1 1:0,5\n", r":1:6: expected a blank after the value, found ',5'"),
         ("1,2 1:1\n", r":1:2: expected a blank after the label, found ',2'"),
+        ("1 qid:1234567890123456789 1:1\n", r":1:3: the query 'qid:1234567890123456789' has more than 18 digits"),
         ("1 1:0x10\n", r":1:6: expected a blank after the value"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -206,6 +207,21 @@ def test_ties_go_to_the_first_cell_as_in_scikit_learn() -> None:
         truth = GridSearchCV(SVC(), grid, cv=StratifiedKFold(5, shuffle=True, random_state=0)).fit(X, y)
         assert found.best_params_ == truth.best_params_ == {"C": prices[0], "gamma": 1.0}
         assert found.best_score_ == 1.0
+
+
+def test_the_text_names_the_best_of_the_other_cells() -> None:
+    X, y = data()
+    grid = {"C": CS, "gamma": GAMMAS[:2]}
+    found = mercer.tune(SVC(), X, y, grid=grid, skip=False)
+    cv = StratifiedKFold(5, shuffle=True, random_state=0)
+    truth = GridSearchCV(SVC(), grid, cv=cv).fit(X, y).cv_results_
+    order = np.argsort(-np.round(truth["mean_test_score"], 9), kind="stable")
+    best = found.cv_results_["params"].index(found.best_params_)
+    others = [k for k in order if k != best][:4]
+    texts = [f"{truth['mean_test_score'][k]:.4f}  C={truth['params'][k]['C']:.4g}, gamma=" for k in others]
+    lines = [line for line in str(found).splitlines() if re.search(r"\d  C=", line)]
+    assert len(lines) == 4
+    assert all(text in line for text, line in zip(texts, lines, strict=True))
 
 
 def test_one_standard_error_takes_a_smaller_C() -> None:

@@ -110,7 +110,7 @@ def test_what_the_best_machine_knows_can_be_asked_here(kind, tmp_path) -> None: 
     model = kind(grid, cv=2).fit(X, None if kind is TunedOneClassSVM else y)
     best = model.best_estimator_
     asked = ["margins", "signed_distance", "nearest_points", "insight", "explain", "reasons", "calibrate"]
-    for name in (*asked, "partial_dependence", "gradient_importance"):
+    for name in (*asked, "partial_dependence", "gradient_importance", "decision_function", "score_samples"):
         assert hasattr(model, name) == hasattr(best, name) == (name in dir(model))
         assert hasattr(kind(), name) == hasattr(best, name)
     np.testing.assert_array_equal(model.explain(X[:2], X[:5]).values, best.explain(X[:2], X[:5]).values)

@@ -46,7 +46,7 @@ _RENAMED = {
     "zeros": "ones",
     "ones": "zeros",
     "isnan": "isinf",
-    "abs": "float",
+    "abs": "positive",
 }
 # Slips in C++: a pattern, and what it becomes.
 _CPP = [
@@ -232,10 +232,11 @@ class _Finder(ast.NodeVisitor):
             self.add(node, repr(2 * value if value else 1.0))
 
     def visit_Call(self, node: ast.Call) -> None:
+        in_module = isinstance(node.func, ast.Attribute)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in _RENAMED:
             end = self.span(node.func)[1]
-            self.add(node, _RENAMED[name], end - len(name), end)
+            self.add(node, _RENAMED[name] if in_module or name != "abs" else "float", end - len(name), end)
         self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:

@@ -27,6 +27,7 @@ def test_location():
     assert example.bayes_risk == pytest.approx(stats.norm.cdf(-1.5))
     X, y = example
     assert X.shape == (50, 2)
+    assert datasets.location().X.shape == datasets.location_scale().X.shape == datasets.rings().X.shape == (200, 2)
     assert set(y) == {-1.0, 1.0}
     np.testing.assert_array_equal(X, datasets.location(50, distance=3.0).X)
     assert not np.array_equal(X, datasets.location(50, distance=3.0, random_state=1).X)

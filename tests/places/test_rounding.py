@@ -380,6 +380,19 @@ def test_a_nearly_singular_metric_is_known_to_few_digits(noise):
     assert gram_for(Gaussian(M=M), X).errors(beta).max() <= 1.0001 * np.abs(beta).sum()
 
 
+def test_a_short_row_counts_what_the_factor_of_a_metric_rounds_in_long_ones():
+    """Rows near the null direction of M are long before their terms cancel, and not far from the row at the centre."""
+    rng, noise = np.random.default_rng(0), 0.02
+    X = rng.uniform(-0.7, 0.7, (N, 3))
+    X[:, 1] = X[:, 0] + noise * rng.normal(size=N)
+    X = np.vstack([X, -X, np.zeros((1, 3))])
+    M = 0.5 * np.array([[1 / noise**2 + 0.05, -1 / noise**2, 0], [-1 / noise**2, 1 / noise**2, 0], [0, 0, 1]])
+    differences = X.astype(WIDE)[:, None] - X.astype(WIDE)
+    K = np.exp(-np.einsum("ijk,kl,ijl->ij", differences, M.astype(WIDE), differences))
+    u, error = gram_for(Gaussian(M=M), X).product_bound(np.eye(len(X)), level=np.float64)
+    assert not (np.abs(u - K) > error).any()
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_sums_of_large_values_beside_a_small_diagonal(given):
     """−‖x − z‖² has a diagonal of zeros, which says nothing of its values."""

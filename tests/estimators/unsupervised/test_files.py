@@ -31,6 +31,7 @@ MODELS = {
     "clusters": (KernelKMeans(3, random_state=0), X),
     "clusters of words": (KernelKMeans(2, kernel=Spectrum(2), random_state=0), WORDS),
     "walks": (SpectralClustering(3, gamma=0.5, random_state=0), X),
+    "one walk": (SpectralClustering(1, gamma=0.5, random_state=0), X),
     "walks on landmarks": (SpectralClustering(3, gamma=0.1, n_landmarks=20, random_state=0), X),
     "two views": (KernelCCA(2, kappa=0.1, kernel_y="linear"), X),
     "a pipeline": (make_pipeline(StandardScaler(), KernelPCA(3), SVC()), X),

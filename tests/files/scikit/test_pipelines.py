@@ -16,7 +16,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -289,6 +289,11 @@ def test_texts_somebody_crafted(path, change, said):
 )
 def test_powers_somebody_crafted(path, change, said):
     assert said in crafted(path, make_pipeline(PolynomialFeatures(2), mercer.SVC()).fit(IRIS, KINDS), change)
+
+
+def test_a_term_somebody_added_has_no_weight(path):
+    model = make_pipeline(TfidfVectorizer(), mercer.LinearSVC()).fit(TEXTS, TOPICS)
+    assert "terms, but" in crafted(path, model, lambda step: step["fitted"]["vocabulary_"].append("unheard"))
 
 
 def test_a_dense_row_of_many_hashes(path):

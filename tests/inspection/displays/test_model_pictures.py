@@ -144,6 +144,8 @@ def test_convergence_ends_at_the_certificate():
     assert found["gap"].iloc[-1] == model.certificate_.gap
     assert found["violation"].iloc[-1] == model.certificate_.violation
     assert found["gap"].iloc[0] > 100 * found["gap"].iloc[-1]
+    model.fit(*data)
+    assert record.tasks == found["task"].tolist()  # those of the last fit alone
     assert (found["seconds"].diff().dropna() >= 0).all()
     gap, violation = display.lines_
     np.testing.assert_array_equal(gap.get_ydata(), found["gap"])
@@ -159,6 +161,13 @@ def test_convergence_of_other_machines(machine):
     assert not hasattr(machine, "certificate_")
     with pytest.raises(ValueError, match="seen no fit"):
         ConvergenceDisplay.from_record(ConvergenceRecord())
+
+
+def test_lines_stand_between_problems():
+    tasks = ["0 against 1", "0 against 1", "0 against 2", "0 against 2", "0 against 2", "certificate"]
+    display = ConvergenceDisplay(np.arange(6.0), np.ones(6), np.ones(6), tasks).plot()
+    assert [line.get_xdata() for line in display.ax_.lines if len(line.get_xdata()) == 2] == [[2.0, 2.0]]
+    assert display.ax_.get_title() == "2 problems"
 
 
 def test_a_fit_that_begins_elsewhere_than_at_zero_says_how_far_it_is():

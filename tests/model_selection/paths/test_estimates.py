@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn.svm
+from sklearn.metrics import precision_score, recall_score
 
 from mercer import SVC, SVR, leave_one_out
+from mercer.kernels import Gaussian
 from mercer.model_selection.paths import estimates, radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.model_selection.paths.estimates import ball_square
 from mercer.model_selection.paths.exact_solution import exact_solutions
@@ -109,6 +111,29 @@ def test_span_is_exact_where_the_sets_stay():
     assert not span.proven
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_recall_and_precision_are_those_of_labels_wrong_at_the_suspects(weighted):
+    X, y = two_clouds()
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if weighted else None
+    found = xi_alpha(SVC(C=1.0, gamma=0.2, bias=False), X, y, weight)
+    labels = np.where(found.suspects, 1 - y, y)
+    assert 0.1 < found.error < 0.9
+    assert found.recall == pytest.approx(recall_score(y, labels, sample_weight=weight))
+    assert found.precision == pytest.approx(precision_score(y, labels, sample_weight=weight))
+
+
+@pytest.mark.parametrize("estimate", [xi_alpha, span_estimate, span_bound])
+def test_suspects_do_not_depend_on_the_unit_of_the_kernel(estimate):
+    """f is the same for k/s and Cs."""
+    X, y = two_clouds()
+    suspects = estimate(SVC(kernel=Gaussian(1.0), C=10.0), X, y).suspects
+    assert 0 < suspects.sum() < len(X)
+    for s in (2.0**-12, 2.0**12):
+        np.testing.assert_array_equal(
+            estimate(SVC(kernel=Gaussian(1.0) * (1 / s), C=10.0 * s), X, y).suspects, suspects
+        )
+
+
 def test_suspects_by_hand():
     """x = −1, 1, linear: α = ½, k(x, x') from −1 to 1, so that 2αR² = 2 ≥ 1 for both; without bias αk = ½ < 1."""
     X, y = np.array([[-1.0], [1.0]]), [0, 1]
@@ -128,6 +153,13 @@ def test_radius_and_margin_by_hand():
     without = radius_margin(SVC(kernel="linear", C=10.0, bias=False), X, y)
     assert without.error == pytest.approx(0.5)
     assert without.proven
+    # Five points on either side, the closest at a distance of 1 and the farthest at 2: R₀²/ρ² = 4 errors of 10.
+    X = np.concatenate([-np.linspace(1.0, 1.9, 5), np.linspace(1.1, 2.0, 5)])[:, None]
+    y = np.repeat([0, 1], 5)
+    assert radius_margin(SVC(kernel="linear", C=10.0, bias=False), X, y).error == pytest.approx(0.4)
+    hard = SVC(kernel="linear", slack="l2", C=1e8, bias=False)  # of K + I/C
+    assert radius_margin(hard, X, y).error == pytest.approx(0.4, rel=1e-6)
+    X, y = np.array([[-1.0], [1.0]]), [0, 1]
     slack = radius_margin(SVC(kernel="linear", C=0.1), X, y)
     assert not slack.proven
     assert "slack" in slack.assumes

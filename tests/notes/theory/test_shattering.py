@@ -148,5 +148,7 @@ def test_what_cannot_be_enumerated_is_refused():
         shattering([[0.0], [1.0]], SVC(kernel="linear", bias=False))
     with pytest.raises(TypeError, match="list of functions"):
         shattering([[0.0]], [])
+    with pytest.raises(TypeError, match="list of functions"):
+        shattering([[0.0]], [np.sign, 1.0])
     with pytest.raises(ValueError, match="a number for each of 2 points"):
         shattering([[0.0], [1.0]], [lambda X: 1.0])

@@ -205,6 +205,14 @@ def test_beyond_what_the_file_says_float_does_overflow(tmp_path):
     assert not np.isfinite(file.decisions(np.full((1, 4), 1e3 * end))).all()
 
 
+def test_outputs_may_be_as_large_below_zero_as_above():
+    ends = []
+    for sign in (1.0, -1.0):
+        model = mercer.RLSRegressor(kernel="linear").fit(X, sign * (X[:, 0] + 8e37))
+        ends.append(told_end(export_c(model, dtype="float32")))
+    assert 0 < ends[0] == ends[1] < 1e32
+
+
 def test_labels_beyond_long_long():
     text = export_c(mercer.SVC().fit(X, np.array([0, 2**64 - 1], dtype=np.uint64)[(y > 0).astype(int)]))
     assert "static const unsigned long long model_labels[2]" in text
