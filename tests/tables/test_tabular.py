@@ -204,6 +204,22 @@ def test_a_padded_integer_in_one_fold_only():
         )
 
 
+def test_new_rows_may_hold_more_words_than_numbers():
+    """A row is read alike whatever the other rows hold; words are missing values, as in training."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": [*map(str, rng.normal(size=39).round(2)), "unknown"], "z": rng.normal(size=40)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = mercer.tabular(mercer.SVC()).fit(table, [0, 1] * 20)
+        new = pd.DataFrame({"a": ["unknown", "k.A.", "0.5", "unknown"], "z": [0.0, 1.0, 2.0, 3.0]})
+        expected = model.decision_function(new.assign(a=[np.nan, np.nan, 0.5, np.nan]))
+        np.testing.assert_array_equal(model.decision_function(new), expected)
+        table["a"] = [str(k) if k % 3 else "unknown" for k in range(40)]
+        with pytest.raises(ValueError, match="name the column in numeric, categorical or drop"):
+            mercer.tabular(mercer.SVC()).fit(table, [0, 1] * 20)
+        assert mercer.tabular(mercer.SVC(), numeric=["a"]).fit(table, [0, 1] * 20).columns_[0].n_holes == 14
+
+
 def test_declared_categories_and_durations():
     """What a frame says of a column counts: integers of a categorical column are no numbers, a duration is one."""
     codes = [1, 2, 3] * 10

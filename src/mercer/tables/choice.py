@@ -147,7 +147,8 @@ def _choose_for_objects(
         if 5 * are_numbers.sum() >= 4 * len(items) or name in options.numeric:
             return _numbers_encoding(name, column.values, column.format, options, weight)
     if not _are_codes_of_digits(items):
-        _expect_one_kind(name, cells, are_numbers, "numbers")
+        only_words = words_and_odd_row(cells, column)[1] is None
+        _expect_one_kind(name, cells, are_numbers, "numbers", "numeric, categorical" if only_words else "categorical")
     forms = date_forms(items)
     if len(forms) > 1:
         return DroppedColumn(
@@ -455,7 +456,7 @@ def _dates_encoding(name: str, cells: Cells, form: str, weight: Floats) -> Encod
     return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_missing, cycles)
 
 
-def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None:
+def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str, options: str = "categorical") -> None:
     """Raise ValueError if most cells are of one kind and a few are not: these are mistakes, or the cells are codes."""
     if 2 * matches.sum() <= len(matches):
         return
@@ -463,7 +464,7 @@ def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None
     shown, more = quote_cell(cells[rows[0]]), f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
         f"row {rows[0] + 1} of the column {name!r} holds {shown}{more}, but {matches.sum():,} rows hold "
-        f"{kind}; correct or empty the cell, or name the column in categorical or drop"
+        f"{kind}; correct or empty the cell, or name the column in {options} or drop"
     )
 
 
