@@ -105,15 +105,16 @@ def test_inspect_says_what_theory_says(capsys):
         assert words in text
 
 
-def test_inspect_says_what_theory_says_of_tables_and_pairs(folder, capsys):
+@pytest.mark.parametrize("labels", ["abc", "012", ["-1", "0", "10"]])
+def test_inspect_says_what_theory_says_of_tables_and_pairs(folder, capsys, labels):
     X, y = load_iris(return_X_y=True)
-    rows = [",".join([*map(str, x), "abc"[k]]) for x, k in zip(X, y, strict=True)]
+    rows = [",".join([*map(str, x), labels[k]]) for x, k in zip(X, y, strict=True)]
     (folder / "t.csv").write_text("\n".join(["p,q,r,s,kind", *rows]))
-    run("train", "t.csv", "m.mercer", "--target", "kind", "--quiet")
+    run("train", "t.csv", "m.mercer", "--target", "kind", "--machine", "c_svc", "--quiet")
     capsys.readouterr()
     run("inspect", "m.mercer", "t.csv", "--json")
     told = json.loads(capsys.readouterr().out)["insight"]
-    assert [one["name"] for one in told] == ["a against b", "a against c", "b against c"]
+    assert [one["name"] for one in told] == [f"{labels[i]} against {labels[j]}" for i, j in [(0, 1), (0, 2), (1, 2)]]
     run("inspect", "m.mercer", "t.csv", "--target", "p", code=1)
     (folder / "few.csv").write_text("p,q,r,s\n1,2,3,4\n")
     run("inspect", "m.mercer", "few.csv", code=1)

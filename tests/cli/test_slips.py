@@ -120,6 +120,34 @@ def test_pictures_have_the_units_of_their_columns(houses, folder, monkeypatch):
     assert pyplot.gcf().axes[0].get_xlabel() == "Shapley value, €"
 
 
+def test_a_picture_without_features_takes_columns_that_an_axis_can_show(folder, monkeypatch, capsys):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(pyplot, "close", lambda figure: None)
+    rng = np.random.default_rng(1)
+    village, effect = rng.integers(0, 50, 300), 5 * rng.normal(size=50)
+    a, b = rng.normal(size=(2, 300))
+    names = [x + y for x in "abcdefghij" for y in "aeiou"]
+    rows = [f"{names[v]},{p:.3f},{q:.3f},{effect[v] + p + q:.3f}" for v, p, q in zip(village, a, b, strict=True)]
+    (folder / "t.csv").write_text("\n".join(["village,a,b,y", *rows]))
+    run("train", "t.csv", "--target", "y", "-q")
+    run("plot", "t.csv", "t.mercer", "p.png")
+    axes = pyplot.gcf().axes[0]
+    assert {axes.get_xlabel(), axes.get_ylabel()} == {"a", "b"}
+    run("train", "t.csv", "--target", "y", "--only", "village,a", "-q")
+    told = failing(capsys, "plot", "t.csv", "t.mercer", "p.png")
+    assert "needs two columns of numbers, dates or at most 40 categories, but the model uses only one, 'a'" in told
+
+
+def test_remedies_for_numbers_among_words_and_for_codes_are_options(folder, capsys):
+    rows = [f"{k if k % 3 else 'unknown'},{k % 7},{10000 + 37 * k if k else '00123'},{k % 2}" for k in range(60)]
+    (folder / "t.csv").write_text("\n".join(["a,b,c,y", *rows]))
+    told = failing(capsys, "train", "t.csv", "--target", "y", "--only", "a,b")
+    assert told.endswith("or name the column with --numeric, --categorical or --drop")
+    run("train", "t.csv", "--target", "y", "--numeric", "a")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "such as '00123'; name it with --drop if that is right, else with --numeric, --categorical or --text" in told
+
+
 def test_a_table_that_does_not_exist(folder, capsys):
     assert "can't open houses.cvs: No such file" in failing(capsys, "train", "houses.cvs", "--target", "prix")
 

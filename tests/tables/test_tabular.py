@@ -175,6 +175,51 @@ def test_what_a_column_is_taken_for(column, kind):
     assert type(model.columns_[0]).__name__ == kind, model.columns_[0].description
 
 
+@pytest.mark.parametrize("n_padded", [1, 30, 40])
+def test_padded_integers_are_numbers_where_the_user_or_training_says_so(n_padded):
+    rng = np.random.default_rng(0)
+    padded = [f"{k:05d}" if i < n_padded else str(k) for i, k in enumerate(rng.integers(1, 99999, 40))]
+    padded[0], z, y = "00042", rng.normal(size=40), [0, 1] * 20
+    table, plain = (pd.DataFrame({"a": a, "z": z}) for a in (padded, [int(cell) for cell in padded]))
+    with pytest.warns(GuessWarning, match="no numbers but codes, such as '0.*; name it in drop .* in numeric"):
+        assert mercer.tabular(mercer.SVC()).fit(table, y).columns_[0].description.startswith("dropped")
+    reference = mercer.tabular(mercer.SVC()).fit(plain, y)
+    np.testing.assert_array_equal(reference.decision_function(table), reference.decision_function(plain))
+    named = mercer.tabular(mercer.SVC(), numeric=["a"]).fit(table, y)
+    np.testing.assert_array_equal(named.decision_function(table), reference.decision_function(plain))
+
+
+def test_a_padded_integer_in_one_fold_only():
+    """The other folds read numbers, and predict for the row of the code 01234."""
+    rng = np.random.default_rng(0)
+    codes = [str(k) for k in rng.integers(10000, 99999, 40)]
+    codes[7] = "01234"
+    table = pd.DataFrame({"a": codes, "z": rng.normal(size=40)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = mercer.easy(table, target=[0, 1] * 20)
+        assert len(model.training.held_out.rows) == 40
+        assert (
+            mercer.CalibratedClassifier(mercer.tabular(mercer.SVC()), cv=4).fit(table, [0, 1] * 20).predict(table).size
+        )
+
+
+def test_new_rows_may_hold_more_words_than_numbers():
+    """A row is read alike whatever the other rows hold; words are missing values, as in training."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": [*map(str, rng.normal(size=39).round(2)), "unknown"], "z": rng.normal(size=40)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = mercer.tabular(mercer.SVC()).fit(table, [0, 1] * 20)
+        new = pd.DataFrame({"a": ["unknown", "k.A.", "0.5", "unknown"], "z": [0.0, 1.0, 2.0, 3.0]})
+        expected = model.decision_function(new.assign(a=[np.nan, np.nan, 0.5, np.nan]))
+        np.testing.assert_array_equal(model.decision_function(new), expected)
+        table["a"] = [str(k) if k % 3 else "unknown" for k in range(40)]
+        with pytest.raises(ValueError, match="name the column in numeric, categorical or drop"):
+            mercer.tabular(mercer.SVC()).fit(table, [0, 1] * 20)
+        assert mercer.tabular(mercer.SVC(), numeric=["a"]).fit(table, [0, 1] * 20).columns_[0].n_holes == 14
+
+
 def test_declared_categories_and_durations():
     """What a frame says of a column counts: integers of a categorical column are no numbers, a duration is one."""
     codes = [1, 2, 3] * 10

@@ -18,10 +18,10 @@ from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
 from mercer.inspection.displays import DecisionDisplay
-from mercer.inspection.displays.drawing import show_unit
+from mercer.inspection.displays.drawing import MOST_LEVELS, show_unit
 from mercer.inspection.easy.importance import column_importance
 from mercer.runtime.optional import require
-from mercer.tables.encodings import Dates, Encoding, Numbers, Words
+from mercer.tables.encodings import Dates, DroppedColumn, Encoding, Levels, Numbers, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_targets
 
@@ -113,15 +113,24 @@ def _most_important(estimator: Estimator, X: Any) -> tuple[int, int]:
     importance = column_importance(estimator, X, 0) if isinstance(X, Frame) else None
     if importance is None:
         return 0, 1
-    # Text cannot be drawn on an axis.
-    texts = {column.name for column in estimator.columns_ if isinstance(column, Words)}
-    best = [name for name in importance.shares if name not in texts][:2]
+    best = [name for name in importance.shares if name not in _without_axis(estimator)][:2]
     if len(best) < 2:
-        text_columns = ", ".join(map(repr, sorted(texts)))
+        count = f"only one, {best[0]!r}" if best else "none"
         raise ValueError(
-            f"a picture needs two columns that are not text: besides {text_columns} the model uses {len(best)}"
+            f"a picture needs two columns of numbers, dates or at most {MOST_LEVELS} categories, but the model uses "
+            f"{count}; mercer explain --plot draws what each column adds to the predictions"
         )
     return X.names.index(best[0]), X.names.index(best[1])
+
+
+def _without_axis(estimator: Estimator) -> set[str]:
+    """Return the columns that a picture cannot use: dropped ones, texts, and categories of too many levels."""
+    return {
+        column.name
+        for column in estimator.columns_
+        if isinstance(column, DroppedColumn | Words)
+        or (isinstance(column, Levels) and len(column.levels) >= MOST_LEVELS)  # and missing values
+    }
 
 
 def _truth(data: Data, estimator: Estimator) -> Any:

@@ -127,6 +127,9 @@ _OPTION_WORDING = {
     ),
     "in drop if that is right, else in only, categorical or text": "with --drop if that is right, else with --only, "
     "--categorical or --text",
+    "in drop if that is right, else in numeric, categorical or text": "with --drop if that is right, else with "
+    "--numeric, --categorical or --text",
+    "in numeric, categorical or drop": "with --numeric, --categorical or --drop",
     "in only, categorical or text": "with --only, --categorical or --text",
     "missing='drop'": "--missing drop",
     "model.table.columns_told() lists all": "--verbose lists all",

@@ -34,6 +34,7 @@ from mercer.tables.encodings import (
     moments,
     split_words,
     vocabulary,
+    with_padded_integers,
 )
 from mercer.tables.frame import Frame
 from mercer.tables.number_column import NumberColumn, NumberFormat, unreadable_numbers, words_and_odd_row
@@ -132,6 +133,8 @@ def _choose_for_objects(
     if are_truth_values(items):
         return _truth_encoding(name, cells)
     distinct = len({level_name(item) for item in items})
+    if name in options.numeric:
+        column = with_padded_integers(cells, column)
     if column.problem is not None:
         raise unreadable_numbers(name, cells, column)
     are_numbers = ~column.odd[~missing_values(cells)]
@@ -143,8 +146,9 @@ def _choose_for_objects(
             return _levels_encoding(name, cells, weight)
         if 5 * are_numbers.sum() >= 4 * len(items) or name in options.numeric:
             return _numbers_encoding(name, column.values, column.format, options, weight)
-    if not all(isinstance(item, str) and item.isdecimal() for item in items):  # else codes, some with a leading zero
-        _expect_one_kind(name, cells, are_numbers, "numbers")
+    if not _are_codes_of_digits(items):
+        only_words = words_and_odd_row(cells, column)[1] is None
+        _expect_one_kind(name, cells, are_numbers, "numbers", "numeric, categorical" if only_words else "categorical")
     forms = date_forms(items)
     if len(forms) > 1:
         return DroppedColumn(
@@ -167,6 +171,9 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     words, weights = vocabulary(cells)
     rows = Counter(word for row_words in words_by_row for word in row_words)
     beginning_with_digits = [str(item) for item in items if str(item)[:1].isdigit()]
+    if _are_codes_of_digits(items):
+        code = next((item for item in items if item.startswith("0")), items[0])
+        return DroppedColumn(name, f"{BEGINS_WITH_DIGITS} but codes, such as {quote_cell(code)}", guessed=True)
     if 2 * len(beginning_with_digits) > len(items) and 2 * sum(map(_has_word, items)) <= len(items):
         return DroppedColumn(name, f"{BEGINS_WITH_DIGITS}: {quote_cell(beginning_with_digits[0])}", guessed=True)
     informative = [word for word in words if rows[word] < len(items)]
@@ -178,6 +185,11 @@ def _choose_for_texts(name: str, cells: Cells, items: list[Any], distinct: int) 
     if distinct == len(items) and not any(" " in str(item) for item in items):
         return DroppedColumn(name, "an identifier, different in every row", guessed=True)
     return DroppedColumn(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
+
+
+def _are_codes_of_digits(items: list[Any]) -> bool:
+    """Return whether all cells are digits; if the column is not read as numbers, some begin with 0."""
+    return all(isinstance(item, str) and item.isdecimal() for item in items)
 
 
 def _has_word(item: Any) -> bool:
@@ -282,7 +294,10 @@ def _describe_guess(encoding: Encoding, frame: Frame, options: ColumnOptions) ->
     """Return what was guessed about a column, with the remedy; None if nothing was."""
     the_column = f"the column {encoding.name!r}"
     if isinstance(encoding, DroppedColumn):
-        remedy = "name it in drop if that is right, else in only, categorical or text"
+        others = "only, categorical or text"
+        if _are_codes_of_digits([item for item in frame[encoding.name].tolist() if item is not None]):
+            others = "numeric, categorical or text"
+        remedy = f"name it in drop if that is right, else in {others}"
         return f"{the_column} is {encoding.description}; {remedy}" if encoding.guessed else None
     if isinstance(encoding, Words):
         remedy = "name it in text if that is right, else in drop"
@@ -441,7 +456,7 @@ def _dates_encoding(name: str, cells: Cells, form: str, weight: Floats) -> Encod
     return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_missing, cycles)
 
 
-def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None:
+def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str, options: str = "categorical") -> None:
     """Raise ValueError if most cells are of one kind and a few are not: these are mistakes, or the cells are codes."""
     if 2 * matches.sum() <= len(matches):
         return
@@ -449,7 +464,7 @@ def _expect_one_kind(name: str, cells: Cells, matches: Flags, kind: str) -> None
     shown, more = quote_cell(cells[rows[0]]), f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
     raise ValueError(
         f"row {rows[0] + 1} of the column {name!r} holds {shown}{more}, but {matches.sum():,} rows hold "
-        f"{kind}; correct or empty the cell, or name the column in categorical or drop"
+        f"{kind}; correct or empty the cell, or name the column in {options} or drop"
     )
 
 

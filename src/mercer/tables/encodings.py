@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -81,6 +81,7 @@ class Numbers:
             return cells.astype(np.float64)
         if column is None:
             column = read_column(scan_column(cells.tolist()), trained=NumberFormat(self.marks, self.unit))
+        column = with_padded_integers(cells, column)
         if column.problem is not None:
             raise unreadable_numbers(self.name, cells, column)
         expect_unit(self.name, self.unit, column.format.unit)
@@ -368,6 +369,20 @@ def _describe_missing(count: int, fill: str) -> str:
 
 def _count_of(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def with_padded_integers(cells: Cells, column: NumberColumn) -> NumberColumn:
+    """Read integers such as 007 too, which are codes unless training or the user says that the column holds numbers."""
+    rows = [row for row in np.flatnonzero(column.odd).tolist() if _is_integer(cells[row])]
+    if not rows or column.problem is not None:
+        return column
+    values, odd = column.values.copy(), column.odd.copy()
+    values[rows], odd[rows] = [float(cells[row]) for row in rows], False
+    return replace(column, values=values, odd=odd)
+
+
+def _is_integer(item: Any) -> bool:
+    return isinstance(item, str) and re.fullmatch(r"[+-]?[0-9]+", item) is not None
 
 
 def _wrong_cell(name: str, row: int, cells: Cells, kind: str) -> ValueError:

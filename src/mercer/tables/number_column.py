@@ -236,10 +236,9 @@ def read_column(
         if value is not None:
             values[place], odd[place] = value, False
     groups = _groups_with_units(column)
-    if 2 * (sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())) <= column.counts.sum():
-        groups = []  # texts with a few numbers among them
-    if trained is None and _are_names(column, groups):
-        groups = []
+    n_numbers = sum(map(column.count, groups)) + int(column.counts[~odd[:-1]].sum())
+    if trained is None and (2 * n_numbers <= column.counts.sum() or _are_names(column, groups)):
+        groups = []  # texts with a few numbers among them, or names
     found, question, remedy = NumberFormat(), "", "in categorical"
     problem = _mixed_units(column, groups, trained) or _mixed_marks(column, groups)
     if groups and problem is None:

@@ -348,8 +348,11 @@ def known_targets(column: Any, answers: Any, regression: bool, name: str, title:
         return rows, column[rows]
     if regression:
         return rows, numbers([column[row] for row in rows], name, title, "a regression is compared with numbers")
+    labels = [_like_prediction(str(column[row]).strip(), answers.dtype.kind) for row in rows]
+    if labels and not any(isinstance(label, str) for label in labels):
+        return rows, np.array(labels)
     targets = np.empty(len(rows), dtype=object)
-    targets[:] = [_like_prediction(str(column[row]).strip(), answers.dtype.kind) for row in rows]
+    targets[:] = labels
     return rows, targets
 
 

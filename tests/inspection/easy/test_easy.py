@@ -125,7 +125,9 @@ def test_numbers_have_intervals_and_their_unit():
     table, f = customers(60)
     y = 200_000 + 50_000 * f
     model = mercer.easy(table.assign(price=y), target="price")
-    assert "a regression, since the target has fractions" in model.kind_reason
+    assert model.kind_reason == "a regression, since the target has fractions"
+    with pytest.raises(ValueError, match=r"such as 0\.5, which are not classes; use machine='svr'"):
+        mercer.easy(table, target=np.resize([0.5, 1.5], 60), machine="svc")
     low, high = model.predict_interval(table)
     assert np.mean((low <= y) & (y <= high)) > 0.8
     assert model.figures.r2 > 0.5

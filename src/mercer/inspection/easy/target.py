@@ -31,9 +31,7 @@ def target_kind(column: Any, machine: str) -> TargetKind:
         return TargetKind(False)
     distinct = np.unique(values)
     if (distinct % 1 != 0).any():
-        return TargetKind(
-            True, "a regression, since the target has fractions; machine='svc' treats its numbers as classes"
-        )
+        return TargetKind(True, "a regression, since the target has fractions")
     if len(distinct) <= _MOST_CLASSES:
         return TargetKind(False)
     reason = f"a regression, since the target has {len(distinct):,} different numbers; "
@@ -57,6 +55,12 @@ def check_enough_rows(y: Any, is_regression: bool, source: str) -> None:
             row = int(np.argmax(np.abs(y)))
             raise ValueError(f"{source}: row {row + 1} of the target is {y[row]:g}, too large to square; correct it")
         return
+    if values.dtype.kind == "f" and (values % 1 != 0).any():
+        fraction = values[np.argmax(values % 1 != 0)]
+        raise ValueError(
+            f"{source}: the target contains numbers such as {fraction:g}, which are not classes; use machine='svr', or "
+            "write the classes as words"
+        )
     check_class_sizes(y, source)
     if len(values) == 2 and counts.min() == 2:
         raise ValueError(
