@@ -144,7 +144,7 @@ def _choose_for_objects(
         few = len(np.unique(column.values[~np.isnan(column.values)])) <= _FEW and 2 * distinct <= len(items)
         if few and name not in options.numeric:
             return _levels_encoding(name, cells, weight)
-        if 5 * are_numbers.sum() >= 4 * len(items) or name in options.numeric:
+        if column.mostly_numbers or name in options.numeric:
             return _numbers_encoding(name, column.values, column.format, options, weight)
     if not _are_codes_of_digits(items):
         only_words = words_and_odd_row(cells, column)[1] is None

@@ -78,9 +78,8 @@ class Problem(NamedTuple):
 class NumberColumn:
     """Numbers of a column of texts.
 
-    `values` are NaN in rows without a number, and `odd` marks the rows that are neither numbers nor missing. `question`
-    says what was guessed about the numbers, and `problem` why they cannot be read. `remedy` is what to do if the guess
-    is wrong.
+    `values` are NaN in rows without a number, `odd` marks rows that are neither numbers nor missing. `question` says
+    what was guessed, `problem` why nothing can be read, and `remedy` what to do if the guess is wrong.
     """
 
     values: Floats
@@ -89,6 +88,7 @@ class NumberColumn:
     question: str = ""
     problem: Problem | None = None
     remedy: str = "in categorical"
+    mostly_numbers: bool = False  # at least four fifths of the cells of all rows; a fold keeps this answer
 
     def rows(self, chosen: Indices) -> NumberColumn:
         """Return the numbers of the chosen rows, in this order."""
@@ -251,7 +251,9 @@ def read_column(
             if question and any(group.unclear for group in groups):
                 other = "," if found.decimal == "." else "."
                 remedy = f"say --decimal {other} (in Python, convert the column)"
-    return NumberColumn(values[column.index], odd[column.index] & ~missing, found, question, problem, remedy)
+    odd_rows = odd[column.index] & ~missing
+    mostly_numbers = bool(5 * odd_rows.sum() <= (~missing).sum())
+    return NumberColumn(values[column.index], odd_rows, found, question, problem, remedy, mostly_numbers)
 
 
 def number_of(cell: Any) -> float | None:

@@ -13,6 +13,7 @@ from mercer.files.export.c.export import export_c
 from mercer.inspection.easy import easy as easy_module
 from mercer.model_selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.model_selection.tune import tune
+from mercer.tables.encodings import Numbers
 
 
 def customers(n=90, seed=0):
@@ -225,3 +226,14 @@ def test_the_model_that_is_kept_was_searched_on_all_rows(monkeypatch):
     searched.clear()
     mercer.easy(x[:80, None], target=np.arange(80) < 6)
     assert {scoring for _, scoring in searched} == {balanced_soft_accuracy}
+
+
+def test_folds_read_a_column_with_some_words_as_the_whole_table_does():
+    rng = np.random.default_rng(0)
+    income = rng.normal(50, 10, 36).round(1).astype(str).astype(object)
+    income[rng.choice(36, 6, replace=False)] = "unknown"  # a sixth of all rows, more than a fifth of some fold's
+    table = pd.DataFrame({"income": income, "age": rng.normal(size=36).round(3)})
+    model = mercer.easy(table.assign(left=np.where(table["age"] > 0, "yes", "no")), target="left")
+    assert [type(fold.columns_[0]) for fold in model.training.held_out.models] == [Numbers] * 5
+    assert isinstance(model.table.columns_[0], Numbers)
+    assert model.table.columns_[0].n_holes == 6
