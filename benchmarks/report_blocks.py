@@ -101,16 +101,6 @@ def gpu_block(results: Record, page: str) -> str:
     return "\n\n".join(report_tables.gpu(results["sections"]["gpu"]))
 
 
-def readme_gpu_block(results: Record, page: str) -> str:
-    """Return README's sentence about a million rows."""
-    record = next(r for r in results["sections"]["gpu"]["records"] if r["rows × columns"] == "1,000,000 × 20")
-    card = results["machine"]["gpu"].partition(" with")[0]
-    return (
-        f"On an {card}, a million rows with 20 features take {record['the device']} s including the certificate; on "
-        f"16 CPU cores they take {record['16 cores']} s ([more](docs/gpu.md))."
-    )
-
-
 def others_block(results: Record, page: str) -> str:
     """Return the table of docs/speed.md about machines and tasks other than kernel classifiers."""
     found = {

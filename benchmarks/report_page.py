@@ -172,10 +172,7 @@ def replace_block(text: str, name: str, block: str) -> str:
 
 
 BLOCKS: dict[str, dict[str, tuple[str, Callable[[Record, str], str]]]] = {
-    "README.md": {
-        "speed": ("fits", report_blocks.readme_block),
-        "gpu": ("gpu", report_blocks.readme_gpu_block),
-    },
+    "README.md": {"speed": ("fits", report_blocks.readme_block)},
     "docs/speed.md": {
         "fits": ("fits", report_blocks.speed_block),
         "others": ("compression", report_blocks.others_block),

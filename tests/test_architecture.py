@@ -307,6 +307,8 @@ HOOKS |= {"_decision", "_function_per_class", "_tasks", "_record_end"}
 HOOKS |= {"_DECISION_FACTOR", "_SUBTRACTS_DIAGONAL", "_DECISION_NAME"}
 # And what a composite kernel asks of its parts.
 HOOKS |= {"_diagonal_gradient", "_diagonal_slopes"}
+# And how a kernel checks its parameters, which `as_kernel` does before there are samples.
+HOOKS |= {"_check"}
 # And names of scikit-learn's: how many columns a transformer makes, and the parameters of a class.
 HOOKS |= {"_n_features_out", "_get_param_names"}
 
