@@ -220,7 +220,7 @@ def test_y_is_needed() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
-def test_a_missing_label_is_named(missing) -> None:  # type: ignore[no-untyped-def]
+def test_a_missing_label_is_named(missing: object) -> None:
     X, y = data()
     labels = np.where(y == 1, "yes", "no").astype(object)
     labels[4] = missing

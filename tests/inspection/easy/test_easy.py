@@ -237,3 +237,18 @@ def test_folds_read_a_column_with_some_words_as_the_whole_table_does():
     assert [type(fold.columns_[0]) for fold in model.training.held_out.models] == [Numbers] * 5
     assert isinstance(model.table.columns_[0], Numbers)
     assert model.table.columns_[0].n_holes == 6
+
+
+@pytest.mark.parametrize("words", [8, 9])
+def test_a_column_of_numbers_may_hold_a_fifth_of_words(words):
+    cells = np.arange(40.5).astype(str).astype(object)[:40]
+    cells[:words] = "unknown"
+    table, y = pd.DataFrame({"income": cells}), np.arange(40) % 2
+    machine = mercer.tabular(mercer.SVC())
+    if words == 8:
+        with pytest.warns(mercer.errors.GuessWarning, match="read as missing values"):
+            machine.fit(table, y)
+        assert isinstance(machine.columns_[0], Numbers)
+    else:
+        with pytest.raises(ValueError, match="31 rows hold numbers"):
+            machine.fit(table, y)
